@@ -1,0 +1,34 @@
+/* jsonw.h - writing JSON into a buf: append-only, commas by itself, no document.
+ *
+ * Strings are escaped as JSON demands (quotes, backslash, controls); valid UTF-8 passes through, invalid bytes become
+ * U+FFFD. Reals print the shortest text that reads back to the same double. */
+#ifndef BASE_JSONW_H
+#define BASE_JSONW_H
+#include "base/buf.h"
+
+typedef struct jsonw {
+    buf *out;
+    uint64_t comma;   /* bit per depth */
+    int depth;
+    bool after_key;
+} jsonw;
+
+void jsonw_init(jsonw *w, buf *out);
+void jsonw_object(jsonw *w);
+void jsonw_array(jsonw *w);
+void jsonw_end_object(jsonw *w);
+void jsonw_end_array(jsonw *w);
+void jsonw_key(jsonw *w, const char *key);
+void jsonw_key_str(jsonw *w, str key);
+void jsonw_str(jsonw *w, str s);
+void jsonw_text(jsonw *w, const char *s);
+void jsonw_i64(jsonw *w, int64_t v);
+void jsonw_u64(jsonw *w, uint64_t v);
+void jsonw_f64(jsonw *w, double v);          /* non-finite: null */
+void jsonw_fixed(jsonw *w, double v, int decimals);
+void jsonw_bool(jsonw *w, bool v);
+void jsonw_null(jsonw *w);
+void jsonw_raw(jsonw *w, str json);          /* a complete value, trusted */
+void jsonw_escape(buf *out, str s);          /* content only, no quotes */
+void jsonw_real(buf *out, double v);         /* the number alone */
+#endif

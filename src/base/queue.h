@@ -1,0 +1,16 @@
+/* queue.h - bounded queue of pointers between threads, many writers, one reader. */
+#ifndef BASE_QUEUE_H
+#define BASE_QUEUE_H
+#include <stdbool.h>
+#include "base/error.h"
+
+typedef struct queue queue;
+status queue_new(queue **out, int capacity, error *e);
+void queue_free(queue *q);                     /* must be empty */
+bool queue_push(queue *q, void *item);         /* false: full or closed */
+void *queue_pop(queue *q);                     /* NULL: empty */
+void *queue_wait(queue *q, int timeout_ms);    /* -1: for ever; NULL: timeout, woken, or closed and empty */
+void queue_wake(queue *q);                     /* ends one queue_wait early */
+void queue_close(queue *q);
+int queue_len(queue *q);
+#endif
