@@ -28,8 +28,8 @@ typedef struct error {
 
 /* Writes the message and returns `code`, so that failing is one statement. */
 status error_set(error *e, status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Puts "prefix: " before the message already there; returns e->code. */
-status error_prefix(error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Puts "prefix: " before the message already there and returns `code`: return error_prefix(e, s, "%s", path). */
+status error_prefix(error *e, status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *error_name(status code); /* "argument", "io", ... */
 
 #define TRY(expr)                  \

@@ -9,8 +9,13 @@
 
 typedef struct json_doc json_doc;
 typedef struct json_node json_node;
-typedef enum json_type { JSON_NONE, JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_INT, JSON_REAL, JSON_STRING, JSON_ARRAY, JSON_OBJECT } json_type;
-enum { JSON_UNIQUE = 1 }; /* flag: refuse duplicate keys (default: the last one wins) */
+typedef enum json_type {
+    JSON_NONE, JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_INT, JSON_REAL, JSON_STRING, JSON_ARRAY, JSON_OBJECT, JSON_BIGINT
+} json_type;
+enum {
+    JSON_UNIQUE = 1,        /* flag: refuse duplicate keys (default: the last one wins) */
+    JSON_KEEP_BIGINT = 2,   /* flag: whole numbers beyond 64 bits become JSON_BIGINT (default: refused) */
+};
 
 /* `name` says in the error what was parsed ("config.json"); the message has line and column. */
 status json_parse(json_doc **out, str text, unsigned flags, const char *name, error *e);
@@ -23,7 +28,8 @@ const char *json_kind_name(const json_node *n);                    /* "string", 
 bool json_is_true(const json_node *n);
 bool json_bool(const json_node *n, bool *out);
 bool json_i64(const json_node *n, int64_t *out);                   /* integers only */
-bool json_f64(const json_node *n, double *out);                    /* integers and reals */
+bool json_bigint(const json_node *n, str *digits);                 /* JSON_BIGINT only: the number as it was written */
+bool json_f64(const json_node *n, double *out);                    /* numbers of all kinds, nearest double */
 bool json_str(const json_node *n, str *out);                       /* may hold NUL bytes */
 const char *json_text(const json_node *n);                         /* NUL-terminated string or NULL */
 size_t json_len(const json_node *n);                               /* items of an array or object */

@@ -1,16 +1,15 @@
 /* jsonw.h - writing JSON into a buf: append-only, commas by itself, no document.
  *
  * Strings are escaped as JSON demands (quotes, backslash, controls); valid UTF-8 passes through, invalid bytes become
- * U+FFFD. Reals print the shortest text that reads back to the same double. */
+ * U+FFFD, one for each. Reals print the shortest text that reads back to the same double and to a real: 5.0, 1e-07, 1e+16.
+ * A writer writes one value; the caller sees to matching ends and to a key before each member. */
 #ifndef BASE_JSONW_H
 #define BASE_JSONW_H
 #include "base/buf.h"
 
 typedef struct jsonw {
     buf *out;
-    uint64_t comma;   /* bit per depth */
-    int depth;
-    bool after_key;
+    bool comma; /* a value stands before the next one in the same container */
 } jsonw;
 
 void jsonw_init(jsonw *w, buf *out);
