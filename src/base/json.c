@@ -61,9 +61,19 @@ typedef struct rewrite {
 
 static pthread_once_t json_once = PTHREAD_ONCE_INIT;
 
+/* Set when jansson was refused memory on this thread: it reports some of these cases as errors of syntax. */
+static _Thread_local bool json_starved;
+
+static void *alloc_for_jansson(size_t bytes)
+{
+    void *p = mem_alloc(bytes);
+    if (!p) json_starved = true;
+    return p;
+}
+
 static void use_counted_memory(void)
 {
-    json_set_alloc_funcs(mem_alloc, mem_free);
+    json_set_alloc_funcs(alloc_for_jansson, mem_free);
 }
 
 static bool is_digit(char c)
@@ -146,9 +156,8 @@ static size_t original_offset(const rewrite *r, size_t at)
 
 static status parse_error(const json_error_t *je, const rewrite *r, str text, const char *name, error *e)
 {
-    const enum json_error_code code = json_error_code(je);
-    /* jansson is silent when an allocation fails */
-    if (code == json_error_out_of_memory || !je->text[0]) return error_set(e, E_NOMEM, "%s: out of memory", name);
+    const bool deep = json_error_code(je) == json_error_stack_overflow;
+    if (json_starved) return error_set(e, E_NOMEM, "%s: out of memory", name);
     int line = je->line, column = je->column;
     if (r && je->position >= 0) {
         const size_t offset = original_offset(r, (size_t)je->position);
@@ -159,8 +168,7 @@ static status parse_error(const json_error_t *je, const rewrite *r, str text, co
             column = feed ? 0 : column + ((text.ptr[i] & 0xc0) != 0x80);
         }
     }
-    return error_set(e, code == json_error_stack_overflow ? E_LIMIT : E_FORMAT, "%s: line %d, column %d: %s", name, line,
-                     column, je->text);
+    return error_set(e, deep ? E_LIMIT : E_FORMAT, "%s: line %d, column %d: %s", name, line, column, je->text);
 }
 
 typedef struct restore {
@@ -248,6 +256,7 @@ status json_parse(json_doc **out, str text, unsigned flags, const char *name, er
     const size_t options =
         JSON_DECODE_ANY | JSON_ALLOW_NUL | (flags & JSON_UNIQUE ? JSON_REJECT_DUPLICATES : 0);
     json_error_t je = { .position = -1 };
+    json_starved = false;
     d->root = json_loadb(source.ptr, source.len, options, &je);
     if (!d->root) {
         s = parse_error(&je, r.any_big ? &r : NULL, text, name, e);
