@@ -97,8 +97,16 @@ ingot_status ingot_tokenize(const ingot_model *m, const char *text, size_t len, 
                             ingot_error *e);
 ingot_status ingot_detokenize(const ingot_model *m, const int32_t *ids, size_t n, bool hide_special, ingot_text *out,
                               ingot_error *e); /* invalid bytes become U+FFFD */
-/* Borrowed bytes of one id ("" when it has none), exact. */
+/* Borrowed bytes of one id ("" when it has none), exact; special tokens are hidden from people. */
 const char *ingot_token_bytes(const ingot_model *m, int32_t id, size_t *len);
+bool ingot_token_special(const ingot_model *m, int32_t id);
+
+/* The same id by id, as a stream sends it: a piece is never a part of a character. */
+typedef struct ingot_detok ingot_detok;
+ingot_status ingot_detok_new(ingot_detok **out, const ingot_model *m, bool hide_special, ingot_error *e);
+ingot_status ingot_detok_put(ingot_detok *d, int32_t id, ingot_text *piece, ingot_error *e);
+ingot_status ingot_detok_end(ingot_detok *d, ingot_text *piece, ingot_error *e);
+void ingot_detok_free(ingot_detok *d);
 
 typedef enum ingot_thinking { INGOT_THINKING_DEFAULT, INGOT_THINKING_ON, INGOT_THINKING_OFF } ingot_thinking;
 
@@ -118,6 +126,11 @@ typedef struct ingot_prompt {
     const char *template_text;             /* instead of the folder's template */
 } ingot_prompt;
 ingot_status ingot_render(const ingot_model *m, const ingot_prompt *p, ingot_text *out, ingot_error *e);
+
+/* Renders a template with exactly these variables (JSON object), nothing added or checked. template_text NULL: the
+ * folder's. *fault (may be NULL) is "syntax", "raise" (e->text is the template's message alone) or "runtime". */
+ingot_status ingot_render_bare(const ingot_model *m, const char *template_text, const char *variables, ingot_text *out,
+                               const char **fault, ingot_error *e);
 
 /* ---- engine ---- */
 
@@ -244,7 +257,6 @@ typedef struct ingot_split_options {
     size_t size;
     bool start_in_thinking;
     const char *tools;                     /* JSON array or NULL */
-    const char *form;                      /* NULL: the template's; "xml" or "json" */
 } ingot_split_options;
 ingot_status ingot_splitter_new(ingot_splitter **out, const ingot_model *m, const ingot_split_options *o, ingot_error *e);
 ingot_status ingot_splitter_put(ingot_splitter *s, const char *bytes, size_t n, ingot_error *e);

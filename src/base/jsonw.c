@@ -222,3 +222,47 @@ void jsonw_raw(jsonw *w, str json)
     begin_value(w);
     buf_add(w->out, json);
 }
+
+/* The reader limits the depth, and so the recursion. */
+void jsonw_node(jsonw *w, const json_node *n)
+{
+    str s = { 0 }, key;
+    int64_t i = 0;
+    double d = 0;
+    void *it = NULL;
+    const json_node *value;
+    switch (json_kind(n)) {
+    case JSON_TRUE:
+    case JSON_FALSE: jsonw_bool(w, json_is_true(n)); break;
+    case JSON_INT:
+        json_i64(n, &i);
+        jsonw_i64(w, i);
+        break;
+    case JSON_BIGINT:
+        json_bigint(n, &s);
+        jsonw_raw(w, s);
+        break;
+    case JSON_REAL:
+        json_f64(n, &d);
+        jsonw_f64(w, d);
+        break;
+    case JSON_STRING:
+        json_str(n, &s);
+        jsonw_str(w, s);
+        break;
+    case JSON_ARRAY:
+        jsonw_array(w);
+        for (size_t k = 0; k < json_len(n); k++) jsonw_node(w, json_at(n, k));
+        jsonw_end_array(w);
+        break;
+    case JSON_OBJECT:
+        jsonw_object(w);
+        while (json_each(n, &it, &key, &value)) {
+            jsonw_key_str(w, key);
+            jsonw_node(w, value);
+        }
+        jsonw_end_object(w);
+        break;
+    default: jsonw_null(w); break;
+    }
+}

@@ -6,6 +6,7 @@
 #ifndef BASE_JSONW_H
 #define BASE_JSONW_H
 #include "base/buf.h"
+#include "base/json.h"
 
 typedef struct jsonw {
     buf *out;
@@ -28,6 +29,7 @@ void jsonw_fixed(jsonw *w, double v, int decimals);
 void jsonw_bool(jsonw *w, bool v);
 void jsonw_null(jsonw *w);
 void jsonw_raw(jsonw *w, str json);          /* a complete value, trusted */
+void jsonw_node(jsonw *w, const json_node *n); /* a parsed value: same kinds, key order kept */
 void jsonw_escape(buf *out, str s);          /* content only, no quotes */
 void jsonw_real(buf *out, double v);         /* the number alone */
 #endif

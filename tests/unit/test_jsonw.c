@@ -136,3 +136,21 @@ TEST(fixed)
         buf_free(&b);
     }
 }
+
+/* A parsed document is written back value for value: kinds, order and spelling of numbers stay. */
+TEST(node_writes_what_was_read)
+{
+    const char *text = "{\"b\":[1,1.0,-0.0,1e+16,true,false,null,\"\\u0001\\\"\"],\"a\":{},"
+                       "\"big\":123456789012345678901234567890,\"empty\":[]}";
+    json_doc *doc;
+    error e;
+    buf out;
+    jsonw w;
+    EXPECT_OK(json_parse(&doc, str_from(text), JSON_KEEP_BIGINT, "test", &e), e);
+    buf_init(&out, 1 << 16);
+    jsonw_init(&w, &out);
+    jsonw_node(&w, json_root(doc));
+    EXPECT_STR(out.ptr, text);
+    buf_free(&out);
+    json_free(doc);
+}
