@@ -23,4 +23,7 @@ static inline void pool_share(int count, int worker, int workers, int *from, int
 /* Physical cores in the affinity mask, at most floor(cgroup quota), at least 1; `why` (may be NULL) gets a line such as
  * "2 physical cores, no quota". */
 int pool_default_threads(char *why, size_t cap);
+/* Physical cores among the processors `allowed` (one byte each, n of them) as the folder `sys` (/sys/devices/system/cpu)
+ * describes them; a processor it says nothing of is a core of its own. */
+int pool_count_cores(const char *sys, const unsigned char *allowed, int n);
 #endif

@@ -10,12 +10,12 @@
 uint64_t rng_mix(uint64_t x);                                     /* finaliser of x + 0x9e3779b97f4a7c15 */
 uint64_t rng_key(uint64_t seed, uint64_t choice, uint64_t position);
 double rng_gumbel(uint64_t key, int32_t id);                      /* -ln(-ln u), u from 52 bits: finite */
-double rng_log(double x);                                         /* own f64 logarithm of a positive finite x, <= 1 ulp or so */
+double rng_log(double x);                                         /* ln of a positive finite x, within 1 ulp */
 
 typedef struct rng { uint64_t s; } rng;                           /* for tests, synth and seeds */
 uint64_t rng_next(rng *r);
 double rng_unit(rng *r);                                          /* [0, 1) */
 uint32_t rng_below(rng *r, uint32_t n);                           /* [0, n), unbiased */
-double rng_normal(rng *r);
+double rng_normal(rng *r);                                        /* mean 0, variance 1 */
 uint64_t rng_entropy(void);                                       /* from the system */
 #endif
