@@ -1,5 +1,5 @@
-/* jsonw.c - see jsonw.h. A single bit decides the commas: it is clear after an opening bracket or a key, set after a
- * value, and a closed container is a value. */
+/* jsonw.c - see jsonw.h. A single bit decides the commas: it is clear after an opening bracket or a
+ * key, set after a value, and a closed container is a value. */
 #include "base/jsonw.h"
 #include <inttypes.h>
 #include <locale.h>
@@ -131,8 +131,9 @@ void jsonw_u64(jsonw *w, uint64_t v)
     buf_printf(w->out, "%" PRIu64, v);
 }
 
-/* The shortest significant digits that read back to v > 0 (no point, no trailing zeros), and the decimal exponent of the
- * first one. 15 digits always suffice to find a shorter form of a normal number; 17 always read back. */
+/* The shortest significant digits that read back to v > 0 (no point, no trailing zeros), and the
+ * decimal exponent of the first one. 15 digits always suffice to find a shorter form of a normal
+ * number; 17 always read back. */
 static size_t shortest_digits(double v, char digits[18], int *exponent)
 {
     char text[40];
@@ -143,7 +144,8 @@ static size_t shortest_digits(double v, char digits[18], int *exponent)
     size_t n = 0;
     const char *p = text;
     for (; *p != 'e'; p++) {
-        if (*p >= '0' && *p <= '9') digits[n++] = *p; /* passes over the point, whatever the locale writes */
+        /* passes over the point, whatever the locale writes */
+        if (*p >= '0' && *p <= '9') digits[n++] = *p;
     }
     *exponent = (int)strtol(p + 1, NULL, 10);
     while (n > 1 && digits[n - 1] == '0') n--;

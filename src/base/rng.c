@@ -1,4 +1,5 @@
-/* rng.c - see rng.h. Nothing here calls the C library's mathematics but sqrt, which IEEE 754 fixes to the last bit. */
+/* rng.c - see rng.h. Nothing here calls the C library's mathematics but sqrt, which IEEE 754 fixes
+ * to the last bit. */
 #include "base/rng.h"
 #include <math.h>
 #include <string.h>
@@ -33,12 +34,14 @@ double rng_gumbel(uint64_t key, int32_t id)
 
 /* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). With s = f / (2 + f):
  * ln(1 + f) = 2 atanh(s) = 2s + s R,  R = 2/3 s^2 + 2/5 s^4 + ...,  and 2s = f - f^2/2 + s f^2/2,
- * so that the large part f is exact. |s| < 0.1716: ten terms leave less than 2^-58 of the result. */
+ * so that the large part f is exact. |s| < 0.1716: ten terms leave less than 2^-58 of the
+ * result. */
 double rng_log(double x)
 {
     static const double c[] = { 2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
                                 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21 };
-    static const double ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33; /* hi * k is exact */
+    /* hi * k is exact */
+    static const double ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
     int k = 0;
     if (x < 0x1p-1022) { /* subnormal */
         x *= 0x1p54;
@@ -72,7 +75,8 @@ double rng_unit(rng *r)
     return (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
-/* Multiply and reject (Lemire 2019): the low half tells the few products that would favour some results. */
+/* Multiply and reject (Lemire 2019): the low half tells the few products that would favour some
+ * results. */
 uint32_t rng_below(rng *r, uint32_t n)
 {
     CHECK(n > 0);

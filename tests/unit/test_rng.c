@@ -26,8 +26,8 @@ TEST(log_within_one_ulp_of_libm)
     double worst = 0;
     for (int i = 0; i < 2000000; i++) {
         double x;
-        if (i % 3 == 0) x = rng_unit(&r) + 0x1p-54;                 /* (0, 1) */
-        else if (i % 3 == 1) x = 1 + (rng_unit(&r) - 0.5) * 1e-3;   /* where cancellation bites */
+        if (i % 3 == 0) x = rng_unit(&r) + 0x1p-54;               /* (0, 1) */
+        else if (i % 3 == 1) x = 1 + (rng_unit(&r) - 0.5) * 1e-3; /* where cancellation bites */
         else x = ldexp(1 + rng_unit(&r), (int)rng_below(&r, 2046) - 1022);
         const double want = log(x), got = rng_log(x);
         if (want == 0) EXPECT(got == 0);
@@ -67,7 +67,8 @@ TEST(gumbel_by_decimal_arithmetic)
 
 TEST(gumbel_moments)
 {
-    /* mean 0.57722 (Euler), variance pi^2 / 6; a million draws: standard errors 0.0013 and 0.0035 */
+    /* mean 0.57722 (Euler), variance pi^2 / 6; a million draws: standard errors 0.0013 and
+     * 0.0035 */
     enum { N = 1000000 };
     double sum = 0, squares = 0;
     for (int i = 0; i < N; i++) {
@@ -81,7 +82,8 @@ TEST(gumbel_moments)
     EXPECT(fabs(variance - 1.6449340668) < 0.014);
 }
 
-/* argmax of ln p + G draws from p: 40,000 draws over 8 outcomes, 7 degrees of freedom, 0.999 quantile 24.3. */
+/* argmax of ln p + G draws from p: 40,000 draws over 8 outcomes, 7 degrees of freedom, 0.999
+ * quantile 24.3. */
 TEST(gumbel_argmax_draws_the_distribution)
 {
     enum { N = 40000, K = 8 };
@@ -122,7 +124,8 @@ TEST(uniform_chi_square)
         a += (unit[i] - want) * (unit[i] - want) / want;
         b += (below[i] - want) * (below[i] - want) / want;
     }
-    if (a > 330 || b > 330) FAIL("chi-square %g and %g", a, b); /* 255 degrees of freedom: 0.999 quantile 330.5 */
+    /* 255 degrees of freedom: 0.999 quantile 330.5 */
+    if (a > 330 || b > 330) FAIL("chi-square %g and %g", a, b);
 }
 
 TEST(below_stays_below)
