@@ -140,6 +140,11 @@ static size_t shortest_digits(double v, char digits[18], int *exponent)
     for (int precision = v < 2.3e-308 ? 1 : 15;; precision++) {
         (void)snprintf(text, sizeof text, "%.*e", precision - 1, v);
         if (precision >= 17 || strtod(text, NULL) == v) break;
+        /* A power of two lies nearer to its lower neighbour: the decimal above may still be its. */
+        char *last = strchr(text, 'e') - 1;
+        if (precision < 16 || *last == '9') continue;
+        ++*last;
+        if (strtod(text, NULL) == v) break;
     }
     size_t n = 0;
     const char *p = text;
