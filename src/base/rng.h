@@ -11,7 +11,6 @@
 uint64_t rng_mix(uint64_t x); /* finaliser of x + 0x9e3779b97f4a7c15 */
 uint64_t rng_key(uint64_t seed, uint64_t choice, uint64_t position);
 double rng_gumbel(uint64_t key, int32_t id); /* -ln(-ln u), u from 52 bits: finite */
-double rng_log(double x);                    /* ln of a positive finite x, within 1 ulp */
 
 typedef struct rng {
     uint64_t s;
