@@ -46,11 +46,20 @@ float dtype_round(dtype t, float f);
 float dtype_f16_to_f32(uint16_t h);  /* exact, subnormals and NaN included */
 uint16_t dtype_f32_to_f16(float f);  /* nearest even */
 uint16_t dtype_f32_to_bf16(float f); /* nearest even; NaN stays NaN */
-static inline float dtype_bf16_to_f32(uint16_t b)
+static inline float dtype_f32_from_bits(uint32_t u)
 {
-    const uint32_t u = (uint32_t)b << 16;
     float f;
     memcpy(&f, &u, sizeof f);
     return f;
+}
+static inline uint32_t dtype_f32_to_bits(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+static inline float dtype_bf16_to_f32(uint16_t b)
+{
+    return dtype_f32_from_bits((uint32_t)b << 16);
 }
 #endif
