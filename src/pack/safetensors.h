@@ -12,11 +12,7 @@
 #include "base/map.h"
 #include "pack/tensor.h"
 
-enum {
-    SAFETENSORS_MAX_HEADER = 128 << 20, /* bytes */
-    SAFETENSORS_MAX_NAME = 512,         /* bytes of a tensor name */
-    SAFETENSORS_MAX_DEPTH = 8           /* nesting of the header */
-};
+enum { SAFETENSORS_MAX_HEADER = 128 << 20, SAFETENSORS_MAX_NAME = 512 }; /* bytes */
 
 typedef struct safetensors_pair {
     str key, value;
