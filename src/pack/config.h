@@ -6,8 +6,8 @@
  * honoured is refused by name. */
 #ifndef PACK_CONFIG_H
 #define PACK_CONFIG_H
-#include "base/arena.h"
-#include "base/map.h"
+#include "pack/dflash.h"
+#include "pack/hadamard.h"
 #include "pack/quant.h"
 
 typedef enum pack_kind {
@@ -16,7 +16,7 @@ typedef enum pack_kind {
     PACK_DRAFTER /* DFlash 2 */
 } pack_kind;
 
-enum { CONFIG_MAX_LAYERS = 512, CONFIG_MAX_TAPS = 32, CONFIG_MAX_EOS = 16 };
+enum { CONFIG_MAX_LAYERS = 512, CONFIG_MAX_EOS = 16 };
 
 /* Text model of a king or plain pack. Widths of the gated delta net: key gdn_k_heads * gdn_k_dim,
  * value gdn_v_heads * gdn_v_dim, convolution 2 * key + value channels. */
@@ -33,23 +33,6 @@ typedef struct king_config {
     int n_attention, n_gdn;               /* n_layer in sum */
 } king_config;
 
-/* DFlash 2 drafter. Each layer: attention and MLP, each between two grouped dynamic convolutions.
- */
-typedef struct drafter_config {
-    int n_layer, n_embd, n_ff, n_vocab, max_positions;
-    float eps;
-    int n_head, n_kv_head, head_dim; /* rotary over the whole head */
-    double rope_theta;
-    int window; /* context position p is seen by row q iff q - p < window; 0: all */
-    int block;  /* rows of the trained block: 1 anchor and block - 1 masks */
-    int32_t mask_id;
-    int conv_taps, conv_group;       /* conv_group divides n_embd */
-    int rank, top_k;                 /* candidate selector */
-    int n_tap, tap[CONFIG_MAX_TAPS]; /* 0-based target layers whose OUTPUT is tapped, ascending */
-    int n_target_layer;              /* 0: the config does not say */
-    float embed_scale, output_multiplier, softcap; /* 1, 1 and 0 (none) when absent */
-} drafter_config;
-
 /* The `quantization` block: a global format and what modules say for themselves. */
 typedef struct quant_rule {
     str path;            /* canonical module path */
@@ -62,23 +45,6 @@ typedef struct quant_table {
     size_t count;
     map index; /* path -> position in rules */
 } quant_table;
-
-/* modules[] of a king and hadamard.json: which modules are packed and rotated, by which signs. */
-typedef struct king_module {
-    str path;  /* canonical module path */
-    int block; /* 0: packed but not rotated */
-    bool embedding;
-} king_module;
-typedef struct hadamard_contract {
-    int schema; /* 1 or 2 */
-    king_module *modules;
-    size_t count;
-    map index;   /* path -> position in modules */
-    int block;   /* of every rotated module */
-    int n_width; /* sign vectors, one per input width */
-    int64_t *width;
-    float **signs; /* signs[i]: [width[i]], each +1 or -1 */
-} hadamard_contract;
 
 /* generation_config.json: advice, used where a request says nothing. */
 typedef struct generation_config {
@@ -100,19 +66,15 @@ typedef struct config {
     arena mem; /* owns every pointer above */
 } config;
 
-/* `name` is the file in messages. The config is empty or whole; config_free in both cases. */
+/* `name` is the file in messages. On failure `c` is empty; config_free in both cases. */
 status config_parse(config *c, str text, const char *name, error *e);
-/* After config_parse of a king: checks every field against modules[] and keeps the sign vectors. */
+/* After config_parse of a king: the contract file, checked against modules[]. */
 status config_parse_hadamard(config *c, str text, const char *name, error *e);
 /* After config_parse; adds to the stop tokens found there. */
 status config_parse_generation(config *c, str text, const char *name, error *e);
+/* The config of a drafter whose files have none: see dflash_synthesise. */
+status config_synthesise(config *c, const drafter_config *shapes, const char *name, error *e);
 void config_free(config *c);
-
-/* A drafter config nobody wrote: the published values of the 27B drafter when `shapes` (every field
- * that tensor shapes tell: n_layer, n_embd, n_ff, n_vocab, n_head, n_kv_head, head_dim, n_tap,
- * rank, conv_taps, conv_group) are its own, else E_UNSUPPORTED. */
-status config_synthesise_drafter(config *c, const drafter_config *shapes, const char *name,
-                                 error *e);
 
 /* Module path or tensor name without the prefix of its container: "language_model.model.norm" and
  * "model.language_model.norm" give "model.norm", "language_model.lm_head" gives "lm_head".
@@ -120,8 +82,6 @@ status config_synthesise_drafter(config *c, const drafter_config *shapes, const 
 bool config_canonical(str name, char *text, size_t cap);
 /* The format that the config gives to a module; `named`: by an entry of its own. */
 quant_format config_quant_of(const config *c, str path, bool *named);
-const king_module *config_module(const config *c, str path); /* NULL: not packed */
-const float *config_signs(const config *c, int64_t width);   /* NULL: no such width */
 
 /* Whether this drafter can draft for this king; the message says why not. */
 status config_check_pair(const drafter_config *d, const king_config *k, error *e);
