@@ -1,5 +1,4 @@
-/* rng.c - see rng.h. Nothing here calls the C library's mathematics but sqrt, which IEEE 754 fixes
- * to the last bit. */
+/* rng.c - see rng.h. Nothing here calls the C library's mathematics but sqrt, which IEEE 754 fixes to the last bit. */
 #include "base/rng.h"
 #include <math.h>
 #include <unistd.h>
@@ -44,8 +43,7 @@ double rng_unit(rng *r)
     return (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
-/* Multiply and reject (Lemire 2019): the low half tells the few products that would favour some
- * results. */
+/* Multiply and reject (Lemire 2019): the low half tells the few products that would favour some results. */
 uint32_t rng_below(rng *r, uint32_t n)
 {
     CHECK(n > 0);
