@@ -1,4 +1,5 @@
-/* rng.c - see rng.h. Nothing here calls the C library's mathematics but sqrt, which IEEE 754 fixes to the last bit. */
+/* rng.c - see rng.h. Nothing here calls the C library's mathematics but sqrt, which IEEE 754 fixes
+ * to the last bit. */
 #include "base/rng.h"
 #include <math.h>
 #include <unistd.h>
@@ -24,11 +25,15 @@ uint64_t rng_key(uint64_t seed, uint64_t choice, uint64_t position)
     return rng_mix(rng_mix(rng_mix(seed) ^ choice) ^ position);
 }
 
-double rng_gumbel(uint64_t key, int32_t id)
+double rng_uniform(uint64_t key, int32_t id)
 {
     const uint64_t h = rng_mix(key ^ (uint32_t)id);
-    const double u = ((double)(h >> 12) + 0.5) * 0x1p-52; /* in (0, 1), exactly representable */
-    return -f64_log(-f64_log(u));
+    return ((double)(h >> 12) + 0.5) * 0x1p-52; /* exactly representable */
+}
+
+double rng_gumbel(uint64_t key, int32_t id)
+{
+    return -f64_log(-f64_log(rng_uniform(key, id)));
 }
 
 uint64_t rng_next(rng *r)
@@ -43,7 +48,8 @@ double rng_unit(rng *r)
     return (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
-/* Multiply and reject (Lemire 2019): the low half tells the few products that would favour some results. */
+/* Multiply and reject (Lemire 2019): the low half tells the few products that would favour some
+ * results. */
 uint32_t rng_below(rng *r, uint32_t n)
 {
     CHECK(n > 0);
