@@ -1,0 +1,40 @@
+/* scheduler.h - which rows of which sequences run in the next pass of the king.
+ *
+ * One step: sequences that were cancelled leave, waiting ones take free seats in order of arrival,
+ * every decoding sequence gets its rows (anchor and drafts), prefill fills the rest of the pass,
+ * and what came out is published. Every seat has room for a whole context, so nothing admitted is
+ * ever put back. Used by one thread. */
+#ifndef ENGINE_SCHEDULER_H
+#define ENGINE_SCHEDULER_H
+#include "engine/speculate.h"
+
+typedef struct scheduler_options {
+    workbench_parts parts; /* max_rows and max_logits are set here */
+    int context;           /* positions of a seat */
+    int parallel;          /* seats */
+    kv_type kv;
+    int chunk; /* most prefill rows of a pass */
+} scheduler_options;
+
+typedef struct scheduler_stats {
+    int running, queued;
+    uint64_t requests, ended, cancelled, failed; /* choices; ended counts those of any finish */
+    uint64_t prompt_tokens, cached_tokens, generated_tokens, reasoning_tokens;
+    double prefill_s, decode_s, plain_s;
+    uint64_t steps, step_rows, drafted, accepted, accepted_at[REQUEST_MAX_BLOCK];
+    int kv_pages_free, kv_pages_total;
+} scheduler_stats;
+
+typedef struct scheduler scheduler;
+status scheduler_new(scheduler **out, const scheduler_options *o, error *e);
+void scheduler_free(scheduler *g); /* ends what is left as cancelled */
+size_t scheduler_bytes(const scheduler_options *o);
+const workbench *scheduler_bench(const scheduler *g);
+/* Takes a list of sequences (chained by next), in order. */
+void scheduler_add(scheduler *g, sequence *list);
+/* Ends every sequence that is there. */
+void scheduler_cancel_all(scheduler *g);
+/* Runs one step; false when there was nothing to do. */
+bool scheduler_step(scheduler *g);
+void scheduler_get_stats(const scheduler *g, scheduler_stats *out);
+#endif

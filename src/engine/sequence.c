@@ -1,0 +1,142 @@
+/* sequence.c - the history of one choice: what is appended to it and what ends it. */
+#include <stdio.h>
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/sequence.h"
+#include "base/banned.h"
+
+status sequence_new(sequence **out, request *r, int choice, const workbench *w, error *e)
+{
+    const request_params *p = request_get_params(r);
+    sequence *s = mem_zalloc(sizeof *s);
+    if (!s) return error_set(e, E_NOMEM, "request: no memory for a sequence");
+    s->request = r;
+    s->params = p;
+    s->choice = choice;
+    s->slot = request_get_slot(r, choice);
+    s->progress = s->slot->progress;
+    s->tokens = s->slot->tokens;
+    s->n_prompt = s->n_tokens = p->n_prompt;
+    /* The last token of a scored prompt predicts nothing that is asked for. */
+    s->prefill_end = p->score ? p->n_prompt - 1 : p->n_prompt;
+    s->in_think = p->in_think;
+    s->submitted_ns = clock_ns();
+    stop_init(&s->stop, p->stop, p->n_stop);
+    detok_init(&s->detok, w->tokenizer, p->hide_special);
+    const status st = sampler_init(&s->sampler, &p->sampling, (uint64_t)choice, w->n_token, e);
+    if (st) {
+        mem_free(s);
+        return st;
+    }
+    for (int i = 0; i < p->n_prompt; i++) sampler_saw(&s->sampler, s->tokens[i], false);
+    *out = s;
+    return OK;
+}
+
+void sequence_free(sequence *s)
+{
+    stop_free(&s->stop);
+    sampler_free(&s->sampler);
+    mem_free(s);
+}
+
+int32_t sequence_pick(const sequence *s, workbench *w, const float *logits)
+{
+    const request_params *p = s->params;
+    if (s->in_think && p->thinking_budget > 0 && p->think_close >= 0 &&
+        s->progress.usage.reasoning_tokens >= p->thinking_budget)
+        return p->think_close;
+    return sampler_pick(&s->sampler, &w->sampler, w->compute, logits, s->n_tokens, NULL);
+}
+
+static void note_logprobs(sequence *s, workbench *w, int32_t id, const float *logits)
+{
+    const int i = s->progress.n_ids, k = s->params->top_logprobs;
+    const double sum = sampler_log_sum(logits, w->n_vocab);
+    s->slot->logprob[i] = (float)(logits[id] - sum);
+    if (!k) return;
+    const int n =
+        compute_topk(w->compute, logits, w->n_token, k, w->sampler.ids, w->sampler.values);
+    request_top *top = s->slot->top + (size_t)i * (size_t)k;
+    for (int j = 0; j < k; j++)
+        top[j] = j < n ? (request_top){ w->sampler.ids[j], (float)(w->sampler.values[j] - sum) }
+                       : (request_top){ -1, 0 };
+}
+
+/* Thought and call are told by their marker tokens. A thought may only open the reply. */
+static void follow_parts(sequence *s, int32_t id)
+{
+    const request_params *p = s->params;
+    if (s->in_think) {
+        s->progress.usage.reasoning_tokens++;
+        if (id == p->think_close) s->in_think = false;
+    } else if (id == p->think_open && s->progress.n_ids == 0) {
+        s->in_think = true;
+        s->progress.usage.reasoning_tokens++;
+    }
+    if (id == p->call_open && id >= 0) {
+        s->in_think = false;
+        s->in_call = true;
+    }
+}
+
+static bool is_stop_id(const sequence *s, int32_t id)
+{
+    for (int i = 0; i < s->params->n_stop_ids; i++)
+        if (s->params->stop_ids[i] == id) return true;
+    return false;
+}
+
+/* Feeds the stop search; true when a stop string is complete. */
+static bool look_for_stop(sequence *s, int32_t id)
+{
+    detok_put(&s->detok, id, &s->stop.window);
+    const bool found = stop_look(&s->stop);
+    s->progress.shown = s->stop.shown;
+    s->progress.stop = s->stop.matched;
+    return found;
+}
+
+void sequence_push(sequence *s, workbench *w, int32_t id, const float *logits)
+{
+    s->changed = true;
+    if (is_stop_id(s, id)) {
+        sequence_end(s, REQUEST_STOP);
+        return;
+    }
+    if (s->slot->logprob) note_logprobs(s, w, id, logits);
+    follow_parts(s, id);
+    s->tokens[s->n_tokens++] = id;
+    s->progress.n_ids++;
+    sampler_saw(&s->sampler, id, true);
+    if (s->params->n_stop && look_for_stop(s, id)) sequence_end(s, REQUEST_STOP);
+    else if (s->stop.window.failed) sequence_fail(s, "stop strings: no memory to look for them");
+    else if (sequence_left(s) == 0) sequence_end(s, REQUEST_LENGTH);
+}
+
+void sequence_end(sequence *s, request_finish finish)
+{
+    s->ended = true;
+    s->changed = true;
+    s->progress.finish = finish;
+    s->progress.queued = -1;
+    if (s->progress.stop < 0) s->progress.shown = STR_NONE;
+    const int64_t now = clock_ns();
+    request_usage *u = &s->progress.usage;
+    if (!s->admitted_ns) u->queue_s = (double)(now - s->submitted_ns) * 1e-9;
+    else if (!s->first_ns) u->prefill_s = (double)(now - s->admitted_ns) * 1e-9;
+    else u->decode_s = (double)(now - s->first_ns) * 1e-9;
+}
+
+void sequence_fail(sequence *s, const char *text)
+{
+    snprintf(s->slot->error, sizeof s->slot->error, "%s", text);
+    sequence_end(s, REQUEST_FAILED);
+}
+
+void sequence_publish(sequence *s)
+{
+    if (!s->changed) return;
+    s->changed = false;
+    request_publish(s->request, s->choice, &s->progress);
+}

@@ -1,0 +1,74 @@
+/* sequence.h - one choice of a request on its way through the engine.
+ *
+ * While it runs it sits on a seat: the state of the king and the context of the drafter, used by
+ * one sequence after another. Its tokens are prompt, then output. In prefill the rows [state
+ * length, prefill_end) are still to be run; in decoding the newest token, the anchor, is the only
+ * one that has not been run. */
+#ifndef ENGINE_SEQUENCE_H
+#define ENGINE_SEQUENCE_H
+#include "engine/request.h"
+#include "engine/stop.h"
+#include "engine/workbench.h"
+#include "text/detok.h"
+
+typedef struct seat {
+    state *state;
+    draft_state *draft; /* NULL without a drafter */
+    float
+        *taps; /* [REQUEST_MAX_BLOCK, tap_width] committed rows that the drafter has not got yet */
+    int n_taps;
+    bool taken;
+} seat;
+
+typedef struct sequence sequence;
+struct sequence {
+    sequence *next; /* in a list of the scheduler */
+    request *request;
+    const request_params *params;
+    request_slot *slot;
+    int choice;
+    request_progress progress; /* what will be published next */
+    bool changed;              /* and has not been */
+
+    seat *seat;      /* NULL while it waits */
+    int32_t *tokens; /* the slot's */
+    int n_tokens, n_prompt;
+    int prefill_end; /* rows below it are prefilled */
+    bool begun;      /* the first output token has been sampled */
+    bool ended;
+
+    sampler sampler;
+    stop stop;
+    detok detok;
+    bool in_think, in_call;
+    int64_t submitted_ns, admitted_ns, first_ns;
+
+    /* the current step */
+    int block;                       /* rows of decoding; 0: it prefills */
+    bool copied;                     /* the drafts are a copy */
+    int32_t rows[REQUEST_MAX_BLOCK]; /* anchor, drafts */
+};
+
+status sequence_new(sequence **out, request *r, int choice, const workbench *w, error *e);
+void sequence_free(sequence *s);
+
+static inline bool sequence_prefills(const sequence *s)
+{
+    return state_len(s->seat->state) < s->prefill_end;
+}
+/* Tokens that may still be put out. */
+static inline int sequence_left(const sequence *s)
+{
+    return s->n_prompt + s->params->max_tokens - s->n_tokens;
+}
+
+/* The token after the newest one, from the logits [n_vocab] of its row. */
+int32_t sequence_pick(const sequence *s, workbench *w, const float *logits);
+/* Appends a picked token; `logits` are those it was picked from. The sequence may have ended
+ * afterwards. */
+void sequence_push(sequence *s, workbench *w, int32_t id, const float *logits);
+void sequence_end(sequence *s, request_finish finish);
+void sequence_fail(sequence *s, const char *text);
+/* Tells the client what has changed since the last call. */
+void sequence_publish(sequence *s);
+#endif

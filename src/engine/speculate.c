@@ -1,0 +1,114 @@
+/* speculate.c - drafts and their verification. */
+#include "base/mem.h"
+#include "engine/speculate.h"
+#include "base/banned.h"
+
+status speculate_init(speculate *p, workbench *w, int room, error *e)
+{
+    *p = (speculate){ .bench = w, .room = room };
+    p->drafts = mem_array((size_t)room, sizeof *p->drafts);
+    p->appends = mem_array((size_t)room, sizeof *p->appends);
+    if (p->drafts && p->appends) return OK;
+    speculate_free(p);
+    return error_set(e, E_NOMEM, "engine: no memory for drafts of %d sequences", room);
+}
+
+void speculate_free(speculate *p)
+{
+    mem_free(p->drafts);
+    mem_free(p->appends);
+    *p = (speculate){ 0 };
+}
+
+/* Committed rows wait on the seat until the drafter is asked or no more fit: a plain step thus
+ * costs it nothing, and several rows share one pass over its weights. */
+static void queue_taps(speculate *p, seat *at, const float *taps, int n)
+{
+    const size_t width = (size_t)p->bench->tap_width;
+    if (at->n_taps + n > REQUEST_MAX_BLOCK) {
+        const draft_append job = { at->draft, at->taps, at->n_taps };
+        drafter_append(p->bench->drafter, p->bench->compute, p->bench->drafter_work, &job, 1);
+        at->n_taps = 0;
+    }
+    memcpy(at->taps + (size_t)at->n_taps * width, taps, (size_t)n * width * sizeof *taps);
+    at->n_taps += n;
+}
+
+void speculate_draft(speculate *p, sequence *const *list, int n)
+{
+    workbench *w = p->bench;
+    int n_drafts = 0, n_appends = 0;
+    for (int i = 0; i < n; i++) {
+        sequence *s = list[i];
+        if (s->block < 2 || s->copied) continue;
+        seat *at = s->seat;
+        if (at->n_taps) p->appends[n_appends++] = (draft_append){ at->draft, at->taps, at->n_taps };
+        at->n_taps = 0;
+        const sampler_params *sampling = &s->params->sampling;
+        const bool greedy = sampling->temperature < SAMPLER_GREEDY;
+        p->drafts[n_drafts++] = (draft_job){ .state = at->draft,
+                                             .anchor = s->rows[0],
+                                             .block = s->block,
+                                             .temperature = greedy ? 0 : sampling->temperature,
+                                             .seed = sampling->seed,
+                                             .choice = (uint64_t)s->choice,
+                                             .n_vocab = w->n_token,
+                                             .drafts = s->rows + 1 };
+    }
+    if (n_appends) drafter_append(w->drafter, w->compute, w->drafter_work, p->appends, n_appends);
+    if (n_drafts)
+        drafter_draft(w->drafter, w->compute, w->drafter_work, w->king, w->king_work, p->drafts,
+                      n_drafts);
+}
+
+static void count_step(sequence *s, int accepted)
+{
+    request_usage *u = &s->progress.usage;
+    s->slot->step_accepted[u->steps] = accepted;
+    s->slot->step_block[u->steps] = s->block;
+    u->steps++;
+    u->blocks[s->block]++;
+    const int drafted = s->block - 1;
+    u->drafted += drafted;
+    u->accepted += accepted;
+    if (s->copied) {
+        u->copy_drafted += drafted;
+        u->copy_accepted += accepted;
+    }
+    for (int i = 0; i < drafted; i++) u->drafted_at[i]++;
+    for (int i = 0; i < accepted; i++) u->accepted_at[i]++;
+}
+
+void speculate_settle(speculate *p, sequence *s, const king_job *job)
+{
+    workbench *w = p->bench;
+    int keep = 0;
+    while (keep < s->block && !s->ended) {
+        const float *logits = job->logits + (size_t)keep * (size_t)w->n_vocab;
+        const int32_t pick = sequence_pick(s, w, logits);
+        sequence_push(s, w, pick, logits);
+        keep++;
+        if (keep < s->block && s->rows[keep] != pick) break;
+    }
+    state_commit(s->seat->state, keep);
+    if (s->seat->draft) queue_taps(p, s->seat, job->taps, keep);
+    count_step(s, keep - 1);
+}
+
+void speculate_feed(speculate *p, sequence *s, const float *taps, int from, int n)
+{
+    workbench *w = p->bench;
+    draft_state *draft = s->seat->draft;
+    if (!draft) return;
+    const int window = w->draft->window;
+    const int first = window > 0 && s->prefill_end > window ? s->prefill_end - window : 0;
+    if (from + n <= first) return;
+    if (from < first) {
+        taps += (size_t)(first - from) * (size_t)w->tap_width;
+        n -= first - from;
+        from = first;
+    }
+    if (drafter_state_len(draft) != from) drafter_state_reset(draft, from);
+    const draft_append job = { draft, taps, n };
+    drafter_append(w->drafter, w->compute, w->drafter_work, &job, 1);
+}

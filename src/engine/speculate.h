@@ -1,0 +1,29 @@
+/* speculate.h - drafts and their verification.
+ *
+ * A step runs [anchor, drafts] through the king; row i gives the token after it, picked with that
+ * row's own history. Drafts count as long as they equal the picks, so the output is that of plain
+ * decoding whatever is proposed. The rows of the picks that stay are committed, the others taken
+ * back. */
+#ifndef ENGINE_SPECULATE_H
+#define ENGINE_SPECULATE_H
+#include "engine/sequence.h"
+
+typedef struct speculate {
+    workbench *bench;
+    draft_job *drafts;     /* [room] */
+    draft_append *appends; /* [room] */
+    int room;
+} speculate;
+status speculate_init(speculate *p, workbench *w, int room,
+                      error *e); /* room: sequences of a step */
+void speculate_free(speculate *p);
+
+/* Fills rows[1..block) of every sequence whose block is above 1 (and that copies nothing). Anchors
+ * are in place. */
+void speculate_draft(speculate *p, sequence *const *list, int n);
+/* After the king's pass: picks, appends to the output, commits. */
+void speculate_settle(speculate *p, sequence *s, const king_job *job);
+/* Prefilled rows [from, from + n) of the sequence reach the drafter, as far as its window still
+ * sees them from the end of the prompt. */
+void speculate_feed(speculate *p, sequence *s, const float *taps, int from, int n);
+#endif
