@@ -1,0 +1,46 @@
+/* handle.h - what stands behind the opaque handles of the public header. */
+#ifndef API_HANDLE_H
+#define API_HANDLE_H
+#include "api/reader.h"
+#include "engine/engine.h"
+#include "ingot/ingot.h"
+#include "pack/pack.h"
+#include "text/chat.h"
+
+/* Immutable once it is open. */
+struct ingot_model {
+    char *folder;
+    tokenizer *tokenizer; /* NULL: tokenizer_error says why (text_only models may lack it) */
+    error tokenizer_error;
+    chat *chat; /* NULL: chat_error says why */
+    error chat_error;
+    pack *king_pack, *drafter_pack;
+    king *king;                                 /* NULL when only the text parts are open */
+    drafter *drafter;                           /* NULL: none was asked for */
+    char *cpu;                                  /* tier as asked for, NULL: the best */
+    int32_t think_open, think_close, call_open; /* -1: no such token */
+    ingot_model_info info;
+    char why[128], tier[32];
+};
+
+/* Opens the parts; on failure what was opened is closed and *m is to be freed with handle_close. */
+status handle_open(ingot_model *m, const ingot_model_options *o, error *e);
+void handle_close(ingot_model *m);
+
+struct ingot_engine {
+    const ingot_model *model;
+    engine *engine;
+    int context;
+    void (*wake)(void *arg, ingot_request *r);
+    void *wake_arg;
+    uint64_t bytes;
+};
+
+struct ingot_request {
+    request *request;
+    reader readers[REQUEST_MAX_CHOICES];
+    events events; /* of the choice whose output was taken last */
+    int n, turn, ended;
+    uint64_t seen;
+};
+#endif
