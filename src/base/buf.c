@@ -108,7 +108,8 @@ status buf_status(const buf *b, const char *what, error *e)
 {
     switch (b->failed) {
     case OK: return OK;
-    case E_LIMIT: return error_set(e, E_LIMIT, "%s: longer than the limit of %zu bytes", what, b->ceiling);
+    case E_LIMIT:
+        return error_set(e, E_LIMIT, "%s: longer than the limit of %zu bytes", what, b->ceiling);
     case E_NOMEM: return error_set(e, E_NOMEM, "%s: out of memory after %zu bytes", what, b->len);
     default: return error_set(e, b->failed, "%s: cannot be formatted", what);
     }

@@ -21,7 +21,8 @@ static bool read_text(const char *path, char *out, size_t cap)
 }
 
 /* A file of one group; false when it is missing or its path too long. */
-static bool read_group(const char *mount, const char *group, const char *file, char *out, size_t cap)
+static bool read_group(const char *mount, const char *group, const char *file, char *out,
+                       size_t cap)
 {
     char path[PATH_BYTES];
     const int n = snprintf(path, sizeof path, "%s%s/%s", mount, group, file);
@@ -31,13 +32,14 @@ static bool read_group(const char *mount, const char *group, const char *file, c
 static bool read_number(const char *mount, const char *group, const char *file, uint64_t *out)
 {
     char text[64];
-    if (!read_group(mount, group, file, text, sizeof text) || text[0] < '0' || text[0] > '9') return false;
+    if (!read_group(mount, group, file, text, sizeof text) || text[0] < '0' || text[0] > '9')
+        return false;
     *out = strtoull(text, NULL, 10);
     return true;
 }
 
-/* The group's path in the hierarchy of `controller` ("" is that of version 2): the lines of `groups` read
- * "id:controller,controller:/path". */
+/* The group's path in the hierarchy of `controller` ("" is that of version 2): the lines of
+ * `groups` read "id:controller,controller:/path". */
 static bool find_group(const char *groups, const char *controller, char *out, size_t cap)
 {
     for (const char *line = groups; line && *line;) {
@@ -88,19 +90,23 @@ static uint64_t stat_value(const char *text, const char *key)
     return 0;
 }
 
-/* Walks from `group` to the root. A container often sees its own group mounted as the root while /proc/self/cgroup
- * names the path outside: missing files are passed over, and the root always counts. */
+/* Walks from `group` to the root. A container often sees its own group mounted as the root while
+ * /proc/self/cgroup names the path outside: missing files are passed over, and the root always
+ * counts. */
 static bool memory_walk(const char *mount, char *group, bool v2, uint64_t *bytes)
 {
     bool any = false;
     do {
         uint64_t limit, used;
-        if (!read_number(mount, group, v2 ? "memory.max" : "memory.limit_in_bytes", &limit)) continue;
+        if (!read_number(mount, group, v2 ? "memory.max" : "memory.limit_in_bytes", &limit))
+            continue;
         if (limit >= (uint64_t)1 << 62) continue; /* version 1 says "no limit" with a huge number */
-        if (!read_number(mount, group, v2 ? "memory.current" : "memory.usage_in_bytes", &used)) continue;
+        if (!read_number(mount, group, v2 ? "memory.current" : "memory.usage_in_bytes", &used))
+            continue;
         char text[8192];
         const bool has_stat = read_group(mount, group, "memory.stat", text, sizeof text);
-        const uint64_t cache = has_stat ? stat_value(text, v2 ? "inactive_file" : "total_inactive_file") : 0;
+        const uint64_t cache =
+            has_stat ? stat_value(text, v2 ? "inactive_file" : "total_inactive_file") : 0;
         used = used > cache ? used - cache : 0;
         const uint64_t left = limit > used ? limit - used : 0;
         if (!any || left < *bytes) *bytes = left;
@@ -157,11 +163,13 @@ bool cgroup_cpus_in(const char *root, const char *groups, double *cpus)
 bool cgroup_memory_left(uint64_t *bytes)
 {
     char groups[PATH_BYTES];
-    return read_text("/proc/self/cgroup", groups, sizeof groups) && cgroup_memory_left_in("/sys/fs/cgroup", groups, bytes);
+    return read_text("/proc/self/cgroup", groups, sizeof groups) &&
+           cgroup_memory_left_in("/sys/fs/cgroup", groups, bytes);
 }
 
 bool cgroup_cpus(double *cpus)
 {
     char groups[PATH_BYTES];
-    return read_text("/proc/self/cgroup", groups, sizeof groups) && cgroup_cpus_in("/sys/fs/cgroup", groups, cpus);
+    return read_text("/proc/self/cgroup", groups, sizeof groups) &&
+           cgroup_cpus_in("/sys/fs/cgroup", groups, cpus);
 }

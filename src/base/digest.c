@@ -16,7 +16,8 @@ status digest_open(digest **out, int kind, error *e)
     if (!c) return error_set(e, E_NOMEM, "digest: out of memory");
     if (EVP_DigestInit_ex(c, kind == DIGEST_SHA1 ? EVP_sha1() : EVP_sha256(), NULL) != 1) {
         EVP_MD_CTX_free(c);
-        return error_set(e, E_UNSUPPORTED, "digest: libcrypto refuses %s", kind == DIGEST_SHA1 ? "SHA-1" : "SHA-256");
+        return error_set(e, E_UNSUPPORTED, "digest: libcrypto refuses %s",
+                         kind == DIGEST_SHA1 ? "SHA-1" : "SHA-256");
     }
     *out = (digest *)(void *)c;
     return OK;

@@ -10,8 +10,8 @@
 
 enum { TEXT_BYTES = sizeof((error *)0)->text };
 
-/* One line for any terminal or log: control characters, which may come from a hostile file, are masked; a text that was
- * cut ends in "..." and not inside a UTF-8 sequence. */
+/* One line for any terminal or log: control characters, which may come from a hostile file, are
+ * masked; a text that was cut ends in "..." and not inside a UTF-8 sequence. */
 static void tidy(char *text, bool cut)
 {
     if (cut) {

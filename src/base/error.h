@@ -1,24 +1,25 @@
 /* error.h - how every function of ingot reports failure.
  *
- * A function that can fail returns `status` and takes `error *e` last (may be NULL); OK is 0. The message is written
- * once, where the failure is seen: "what: where: found X, want Y"; upper layers pass it on or put a prefix before it.
- * CHECK guards our own promises at module boundaries in all builds, ASSERT in debug builds; neither is reachable from
- * outside (files, requests, command lines). */
+ * A function that can fail returns `status` and takes `error *e` last (may be NULL); OK is 0. The
+ * message is written once, where the failure is seen: "what: where: found X, want Y"; upper layers
+ * pass it on or put a prefix before it. CHECK guards our own promises at module boundaries in all
+ * builds, ASSERT in debug builds; neither is reachable from outside (files, requests, command
+ * lines). */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 #include <stddef.h>
 
 typedef enum status {
     OK = 0,
-    E_ARG,         /* the caller's request is wrong: option, parameter, range                     */
-    E_IO,          /* the operating system or the network said no                                  */
-    E_FORMAT,      /* a file or message breaks its format                                          */
-    E_UNSUPPORTED, /* well formed, but not something this program can do                           */
+    E_ARG,         /* the caller's request is wrong: option, parameter, range */
+    E_IO,          /* the operating system or the network said no */
+    E_FORMAT,      /* a file or message breaks its format */
+    E_UNSUPPORTED, /* well formed, but not something this program can do */
     E_NOMEM,
-    E_LIMIT,       /* a stated limit is exceeded: context, queue, size, time                       */
+    E_LIMIT, /* a stated limit is exceeded: context, queue, size, time */
     E_CANCELLED,
-    E_AGAIN,       /* nothing yet                                                                  */
-    E_BUG          /* a promise of ours is broken                                                  */
+    E_AGAIN, /* nothing yet */
+    E_BUG    /* a promise of ours is broken */
 } status;
 
 typedef struct error {
@@ -28,8 +29,10 @@ typedef struct error {
 
 /* Writes the message and returns `code`, so that failing is one statement. */
 status error_set(error *e, status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Puts "prefix: " before the message already there and returns `code`: return error_prefix(e, s, "%s", path). */
-status error_prefix(error *e, status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Puts "prefix: " before the message already there and returns `code`: return error_prefix(e, s,
+ * "%s", path). */
+status error_prefix(error *e, status code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 const char *error_name(status code); /* "argument", "io", ... */
 
 #define TRY(expr)                  \
@@ -38,10 +41,10 @@ const char *error_name(status code); /* "argument", "io", ... */
         if (try_s_) return try_s_; \
     } while (0)
 /* `s` is the status variable that the exit label returns. */
-#define TRY_GOTO(s, expr, label)   \
-    do {                           \
-        (s) = (expr);              \
-        if (s) goto label;         \
+#define TRY_GOTO(s, expr, label) \
+    do {                         \
+        (s) = (expr);            \
+        if (s) goto label;       \
     } while (0)
 
 _Noreturn void error_check_failed(const char *cond, const char *file, int line);

@@ -74,7 +74,8 @@ static status read_all(buf *out, int fd, const char *name, error *e)
         size_t want = out->cap > out->len + 1 ? out->cap - out->len - 1 : 64 * 1024;
         if (want > out->ceiling - out->len) want = out->ceiling - out->len;
         char probe;
-        char *at = want ? buf_reserve(out, want) : &probe; /* one byte more tells "full" from "too long" */
+        /* one byte more tells "full" from "too long" */
+        char *at = want ? buf_reserve(out, want) : &probe;
         if (!at) return buf_status(out, name, e);
         const ssize_t n = read(fd, at, want ? want : 1);
         if (n < 0 && errno == EINTR) continue;
@@ -94,7 +95,8 @@ status file_read(buf *out, const char *path, error *e)
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return io_error(e, path, "open");
     struct stat st;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < out->ceiling - out->len) {
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (uint64_t)st.st_size < out->ceiling - out->len) {
         /* One allocation, with a byte to find the end by; a failure shows in read_all. */
         (void)buf_reserve(out, (size_t)st.st_size + 1);
     }
@@ -259,12 +261,14 @@ status file_make_dirs(const char *path, error *e)
 {
     char part[PATH_MAX];
     const size_t len = strlen(path);
-    if (len == 0 || len >= sizeof part) return error_set(e, E_ARG, "\"%s\": not a usable folder name", path);
+    if (len == 0 || len >= sizeof part)
+        return error_set(e, E_ARG, "\"%s\": not a usable folder name", path);
     for (size_t i = 1; i <= len; i++) {
         if (i < len && path[i] != '/') continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && !file_is_dir(part)) return io_error(e, part, "create the folder");
+        if (mkdir(part, 0777) != 0 && !file_is_dir(part))
+            return io_error(e, part, "create the folder");
     }
     return OK;
 }
@@ -291,7 +295,8 @@ static status read_names(buf *names, const char *dir, error *e)
     return s;
 }
 
-status file_list(const char *dir, status (*fn)(void *arg, const char *name, error *e), void *arg, error *e)
+status file_list(const char *dir, status (*fn)(void *arg, const char *name, error *e), void *arg,
+                 error *e)
 {
     buf names, order;
     buf_init(&names, (size_t)1 << 30);
@@ -319,7 +324,8 @@ status file_join(char *out, size_t cap, const char *dir, const char *name, error
     const size_t len = strlen(dir);
     const bool slash = len > 0 && dir[len - 1] != '/';
     const int n = snprintf(out, cap, "%s%s%s", dir, slash ? "/" : "", name);
-    if (n < 0 || (size_t)n >= cap) return error_set(e, E_LIMIT, "%s/%s: path longer than %zu bytes", dir, name, cap - 1);
+    if (n < 0 || (size_t)n >= cap)
+        return error_set(e, E_LIMIT, "%s/%s: path longer than %zu bytes", dir, name, cap - 1);
     return OK;
 }
 

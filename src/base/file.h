@@ -1,4 +1,5 @@
-/* file.h - files as a whole: mapped, read, or replaced atomically. Errors name the path and the system's reason. */
+/* file.h - files as a whole: mapped, read, or replaced atomically. Errors name the path and the
+ * system's reason. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 #include "base/buf.h"
@@ -6,16 +7,19 @@
 typedef struct file_map {
     const uint8_t *ptr; /* read-only mapping; an empty file has len 0 */
     size_t len;
-    int fd;             /* kept open: -1 when unmapped */
+    int fd; /* kept open: -1 when unmapped */
 } file_map;
 
-status file_map_open(file_map *m, const char *path, error *e);   /* regular files only */
+status file_map_open(file_map *m, const char *path, error *e); /* regular files only */
 void file_map_close(file_map *m);
-void file_map_drop(const file_map *m, size_t from, size_t to);   /* give the pages back to the system */
-void file_map_sequential(const file_map *m);                     /* the whole will be read once, in order */
+/* give the pages back to the system */
+void file_map_drop(const file_map *m, size_t from, size_t to);
+void file_map_sequential(const file_map *m); /* the whole will be read once, in order */
 
-status file_read(buf *out, const char *path, error *e);          /* appends; out->ceiling bounds it; "-" is stdin */
-/* Writes beside the target, syncs, renames: readers see the old content or the new, never a part. */
+/* appends; out->ceiling bounds it; "-" is stdin */
+status file_read(buf *out, const char *path, error *e);
+/* Writes beside the target, syncs, renames: readers see the old content or the new, never a
+ * part. */
 status file_write(const char *path, str content, error *e);
 
 /* The same for content that is produced in pieces. */
@@ -23,7 +27,8 @@ typedef struct file_writer file_writer;
 status file_writer_open(file_writer **out, const char *path, error *e);
 status file_writer_put(file_writer *w, const void *p, size_t n, error *e);
 status file_writer_put_at(file_writer *w, uint64_t offset, const void *p, size_t n, error *e);
-status file_writer_commit(file_writer *w, error *e);             /* frees w, also on failure (target untouched then) */
+/* frees w, also on failure (target untouched then) */
+status file_writer_commit(file_writer *w, error *e);
 void file_writer_abort(file_writer *w);
 
 bool file_exists(const char *path);
@@ -31,7 +36,9 @@ bool file_is_dir(const char *path);
 bool file_size(const char *path, uint64_t *bytes);
 status file_make_dirs(const char *path, error *e);
 /* Calls fn for each entry but . and .., in bytewise order of names; stops on the first failure. */
-status file_list(const char *dir, status (*fn)(void *arg, const char *name, error *e), void *arg, error *e);
-status file_join(char *out, size_t cap, const char *dir, const char *name, error *e); /* E_LIMIT when too long */
-status file_executable_dir(char *out, size_t cap, error *e);     /* folder of the running program */
+status file_list(const char *dir, status (*fn)(void *arg, const char *name, error *e), void *arg,
+                 error *e);
+/* E_LIMIT when too long */
+status file_join(char *out, size_t cap, const char *dir, const char *name, error *e);
+status file_executable_dir(char *out, size_t cap, error *e); /* folder of the running program */
 #endif

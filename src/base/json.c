@@ -1,8 +1,9 @@
 /* json.c - the only file that sees jansson.
  *
- * jansson refuses whole numbers beyond 64 bits. With JSON_KEEP_BIGINT a small lexer first replaces every whole number of
- * the text by its index in a table; after parsing, the table gives each integer node its value back, or puts a node of
- * our own in its place. As all of them are replaced, no number of the text can be taken for an index. */
+ * jansson refuses whole numbers beyond 64 bits. With JSON_KEEP_BIGINT a small lexer first replaces
+ * every whole number of the text by its index in a table; after parsing, the table gives each
+ * integer node its value back, or puts a node of our own in its place. As all of them are replaced,
+ * no number of the text can be taken for an index. */
 #include "base/json.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -35,8 +36,9 @@
 #include "base/mem.h"
 #include "base/banned.h"
 
-/* A node that jansson carries but did not make: of a type beyond its own, which its destructor passes over, and with the
- * reference count that means "never freed". It lives in the document's arena. */
+/* A node that jansson carries but did not make: of a type beyond its own, which its destructor
+ * passes over, and with the reference count that means "never freed". It lives in the document's
+ * arena. */
 enum { JANSSON_BIGINT = JANSSON_NULL + 1 };
 typedef struct bigint {
     json_t head;
@@ -61,7 +63,8 @@ typedef struct rewrite {
 
 static pthread_once_t json_once = PTHREAD_ONCE_INIT;
 
-/* Set when jansson was refused memory on this thread: it reports some of these cases as errors of syntax. */
+/* Set when jansson was refused memory on this thread: it reports some of these cases as errors of
+ * syntax. */
 static _Thread_local bool json_starved;
 
 static void *alloc_for_jansson(size_t bytes)
@@ -151,10 +154,12 @@ static size_t original_offset(const rewrite *r, size_t at)
     char index[24];
     const size_t index_len = (size_t)snprintf(index, sizeof index, "%zu", lo - 1);
     const size_t behind = at - w[lo - 1].at;
-    return behind < index_len ? w[lo - 1].from : w[lo - 1].from + w[lo - 1].len + behind - index_len;
+    return behind < index_len ? w[lo - 1].from
+                              : w[lo - 1].from + w[lo - 1].len + behind - index_len;
 }
 
-static status parse_error(const json_error_t *je, const rewrite *r, str text, const char *name, error *e)
+static status parse_error(const json_error_t *je, const rewrite *r, str text, const char *name,
+                          error *e)
 {
     const bool deep = json_error_code(je) == json_error_stack_overflow;
     if (json_starved) return error_set(e, E_NOMEM, "%s: out of memory", name);
@@ -168,7 +173,8 @@ static status parse_error(const json_error_t *je, const rewrite *r, str text, co
             column = feed ? 0 : column + ((text.ptr[i] & 0xc0) != 0x80);
         }
     }
-    return error_set(e, deep ? E_LIMIT : E_FORMAT, "%s: line %d, column %d: %s", name, line, column, je->text);
+    return error_set(e, deep ? E_LIMIT : E_FORMAT, "%s: line %d, column %d: %s", name, line, column,
+                     je->text);
 }
 
 typedef struct restore {
@@ -177,7 +183,8 @@ typedef struct restore {
     str text;
 } restore;
 
-/* Gives an integer node its value back, or returns the node that takes its place; NULL when memory is short. */
+/* Gives an integer node its value back, or returns the node that takes its place; NULL when memory
+ * is short. */
 static json_t *restore_whole(restore *r, json_t *n)
 {
     const whole w = r->table[json_integer_value(n)];
@@ -312,9 +319,11 @@ static bool is(const json_node *n, int type)
 json_type json_kind(const json_node *n)
 {
     static const json_type kinds[] = {
-        [JANSSON_OBJECT] = JSON_OBJECT, [JANSSON_ARRAY] = JSON_ARRAY, [JANSSON_STRING] = JSON_STRING,
-        [JANSSON_INTEGER] = JSON_INT,   [JANSSON_REAL] = JSON_REAL,   [JANSSON_TRUE] = JSON_TRUE,
-        [JANSSON_FALSE] = JSON_FALSE,   [JANSSON_NULL] = JSON_NULL,   [JANSSON_BIGINT] = JSON_BIGINT,
+        [JANSSON_OBJECT] = JSON_OBJECT, [JANSSON_ARRAY] = JSON_ARRAY,
+        [JANSSON_STRING] = JSON_STRING, [JANSSON_INTEGER] = JSON_INT,
+        [JANSSON_REAL] = JSON_REAL,     [JANSSON_TRUE] = JSON_TRUE,
+        [JANSSON_FALSE] = JSON_FALSE,   [JANSSON_NULL] = JSON_NULL,
+        [JANSSON_BIGINT] = JSON_BIGINT,
     };
     return n ? kinds[(int)json_typeof(raw(n))] : JSON_NONE;
 }
@@ -401,7 +410,8 @@ const json_node *json_get(const json_node *n, const char *key)
 
 const json_node *json_get_str(const json_node *n, str key)
 {
-    return is(n, JANSSON_OBJECT) ? (const json_node *)json_object_getn(raw(n), key.ptr, key.len) : NULL;
+    return is(n, JANSSON_OBJECT) ? (const json_node *)json_object_getn(raw(n), key.ptr, key.len)
+                                 : NULL;
 }
 
 bool json_each(const json_node *n, void **it, str *key, const json_node **value)

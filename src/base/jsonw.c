@@ -1,5 +1,5 @@
-/* jsonw.c - see jsonw.h. A single bit decides the commas: it is clear after an opening bracket or a key, set after a
- * value, and a closed container is a value. */
+/* jsonw.c - see jsonw.h. A single bit decides the commas: it is clear after an opening bracket or a
+ * key, set after a value, and a closed container is a value. */
 #include "base/jsonw.h"
 #include <inttypes.h>
 #include <locale.h>
@@ -131,19 +131,26 @@ void jsonw_u64(jsonw *w, uint64_t v)
     buf_printf(w->out, "%" PRIu64, v);
 }
 
-/* The shortest significant digits that read back to v > 0 (no point, no trailing zeros), and the decimal exponent of the
- * first one. 15 digits always suffice to find a shorter form of a normal number; 17 always read back. */
+/* The shortest significant digits that read back to v > 0 (no point, no trailing zeros), and the
+ * decimal exponent of the first one. 15 digits always suffice to find a shorter form of a normal
+ * number; 17 always read back. */
 static size_t shortest_digits(double v, char digits[18], int *exponent)
 {
     char text[40];
     for (int precision = v < 2.3e-308 ? 1 : 15;; precision++) {
         (void)snprintf(text, sizeof text, "%.*e", precision - 1, v);
         if (precision >= 17 || strtod(text, NULL) == v) break;
+        /* A power of two lies nearer to its lower neighbour: the decimal above may still be its. */
+        char *last = strchr(text, 'e') - 1;
+        if (precision < 16 || *last == '9') continue;
+        ++*last;
+        if (strtod(text, NULL) == v) break;
     }
     size_t n = 0;
     const char *p = text;
     for (; *p != 'e'; p++) {
-        if (*p >= '0' && *p <= '9') digits[n++] = *p; /* passes over the point, whatever the locale writes */
+        /* passes over the point, whatever the locale writes */
+        if (*p >= '0' && *p <= '9') digits[n++] = *p;
     }
     *exponent = (int)strtol(p + 1, NULL, 10);
     while (n > 1 && digits[n - 1] == '0') n--;

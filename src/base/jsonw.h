@@ -1,8 +1,9 @@
 /* jsonw.h - writing JSON into a buf: append-only, commas by itself, no document.
  *
- * Strings are escaped as JSON demands (quotes, backslash, controls); valid UTF-8 passes through, invalid bytes become
- * U+FFFD, one for each. Reals print the shortest text that reads back to the same double and to a real: 5.0, 1e-07, 1e+16.
- * A writer writes one value; the caller sees to matching ends and to a key before each member. */
+ * Strings are escaped as JSON demands (quotes, backslash, controls); valid UTF-8 passes through,
+ * invalid bytes become U+FFFD, one for each. Reals print the shortest text that reads back to the
+ * same double and to a real: 5.0, 1e-07, 1e+16. A writer writes one value; the caller sees to
+ * matching ends and to a key before each member. */
 #ifndef BASE_JSONW_H
 #define BASE_JSONW_H
 #include "base/buf.h"
@@ -24,12 +25,12 @@ void jsonw_str(jsonw *w, str s);
 void jsonw_text(jsonw *w, const char *s);
 void jsonw_i64(jsonw *w, int64_t v);
 void jsonw_u64(jsonw *w, uint64_t v);
-void jsonw_f64(jsonw *w, double v);          /* non-finite: null */
+void jsonw_f64(jsonw *w, double v); /* non-finite: null */
 void jsonw_fixed(jsonw *w, double v, int decimals);
 void jsonw_bool(jsonw *w, bool v);
 void jsonw_null(jsonw *w);
-void jsonw_raw(jsonw *w, str json);          /* a complete value, trusted */
+void jsonw_raw(jsonw *w, str json);            /* a complete value, trusted */
 void jsonw_node(jsonw *w, const json_node *n); /* a parsed value: same kinds, key order kept */
-void jsonw_escape(buf *out, str s);          /* content only, no quotes */
-void jsonw_real(buf *out, double v);         /* the number alone */
+void jsonw_escape(buf *out, str s);            /* content only, no quotes */
+void jsonw_real(buf *out, double v);           /* the number alone */
 #endif

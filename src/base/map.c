@@ -1,4 +1,5 @@
-/* map.c - open addressing with linear probing, at most 3/4 full; deletion shifts back, so there are no tombstones. */
+/* map.c - open addressing with linear probing, at most 3/4 full; deletion shifts back, so there are
+ * no tombstones. */
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/banned.h"
@@ -32,7 +33,8 @@ status map_reserve(map *m, size_t count, error *e)
 {
     size_t cap = m->cap ? m->cap : 16;
     while (count > cap / 4 * 3) {
-        if (cap > SIZE_MAX / 2) return error_set(e, E_NOMEM, "map: %zu entries do not fit in memory", count);
+        if (cap > SIZE_MAX / 2)
+            return error_set(e, E_NOMEM, "map: %zu entries do not fit in memory", count);
         cap *= 2;
     }
     if (cap == m->cap) return OK;

@@ -1,4 +1,5 @@
-/* map.h - hash map from byte strings to 64-bit values (numbers or pointers). Keys are borrowed and must outlive it. */
+/* map.h - hash map from byte strings to 64-bit values (numbers or pointers). Keys are borrowed and
+ * must outlive it. */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
 #include "base/error.h"
@@ -15,5 +16,6 @@ status map_reserve(map *m, size_t count, error *e);
 status map_put(map *m, str key, uint64_t value, error *e); /* replaces */
 bool map_get(const map *m, str key, uint64_t *value);      /* value may be NULL */
 bool map_del(map *m, str key);
-bool map_next(const map *m, size_t *at, str *key, uint64_t *value); /* at starts 0; order unspecified */
+/* at starts 0; order unspecified */
+bool map_next(const map *m, size_t *at, str *key, uint64_t *value);
 #endif

@@ -23,7 +23,8 @@ void mem_fail_after(int64_t n)
     atomic_store(&mem_fuse, n);
 }
 
-/* Counts a call; false when it is to fail. The fuse burns down to 1 and stays there: every later call fails too. */
+/* Counts a call; false when it is to fail. The fuse burns down to 1 and stays there: every later
+ * call fails too. */
 static bool admitted(void)
 {
     atomic_fetch_add_explicit(&mem_calls, 1, memory_order_relaxed);
@@ -129,7 +130,8 @@ size_t mem_rss(void)
 {
     mach_task_basic_info_data_t info;
     mach_msg_type_number_t n = MACH_TASK_BASIC_INFO_COUNT;
-    if (task_info(mach_task_self(), MACH_TASK_BASIC_INFO, (task_info_t)&info, &n) != KERN_SUCCESS) return 0;
+    if (task_info(mach_task_self(), MACH_TASK_BASIC_INFO, (task_info_t)&info, &n) != KERN_SUCCESS)
+        return 0;
     return (size_t)info.resident_size;
 }
 
@@ -137,7 +139,8 @@ size_t mem_available(void)
 {
     vm_statistics64_data_t vm;
     mach_msg_type_number_t n = HOST_VM_INFO64_COUNT;
-    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, (host_info64_t)&vm, &n) != KERN_SUCCESS) return 0;
+    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, (host_info64_t)&vm, &n) != KERN_SUCCESS)
+        return 0;
     const size_t pages = (size_t)vm.free_count + vm.inactive_count + vm.purgeable_count;
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }

@@ -1,7 +1,8 @@
 /* pool.c - a call is a new epoch: workers that spin see it at once, workers that park are woken.
  *
- * Two pairs of flags must not miss each other, so they are sequentially consistent: (epoch, parked) and
- * (pending, waiting). One side sets its flag and reads the other's; whoever is second sees both. */
+ * Two pairs of flags must not miss each other, so they are sequentially consistent: (epoch, parked)
+ * and (pending, waiting). One side sets its flag and reads the other's; whoever is second sees
+ * both. */
 #include "base/pool.h"
 #include <errno.h>
 #include <pthread.h>
@@ -31,14 +32,15 @@ typedef struct worker {
 
 struct pool {
     int threads;
-    int started;      /* workers that run */
-    int64_t spin_ns;  /* 0 when there are more threads than processors: spinning would keep a worker from its work */
-    pool_fn *fn;      /* of the present epoch; NULL: leave */
+    int started; /* workers that run */
+    /* 0 when there are more threads than processors: spinning would keep a worker from its work */
+    int64_t spin_ns;
+    pool_fn *fn; /* of the present epoch; NULL: leave */
     void *arg;
     _Alignas(64) atomic_uint epoch;
     _Alignas(64) atomic_int pending; /* workers still at it */
     _Alignas(64) atomic_int parked;
-    atomic_bool waiting;             /* the caller has parked */
+    atomic_bool waiting; /* the caller has parked */
     pthread_mutex_t lock;
     pthread_cond_t begun, ended;
     worker *workers;
@@ -221,7 +223,8 @@ int pool_default_threads(char *why, size_t cap)
     double quota;
     const int n = cap_by_quota(cores, &quota);
     if (why && quota > 0) {
-        (void)snprintf(why, cap, "%d physical core%s, quota %.2f", cores, cores == 1 ? "" : "s", quota);
+        (void)snprintf(why, cap, "%d physical core%s, quota %.2f", cores, cores == 1 ? "" : "s",
+                       quota);
     } else if (why) {
         (void)snprintf(why, cap, "%d physical core%s, no quota", cores, cores == 1 ? "" : "s");
     }
@@ -243,7 +246,8 @@ static status start_workers(pool *p, error *e)
     }
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!failed) return OK;
-    return error_set(e, E_IO, "pool: thread %d of %d: %s", p->started + 1, p->threads, strerror(failed));
+    return error_set(e, E_IO, "pool: thread %d of %d: %s", p->started + 1, p->threads,
+                     strerror(failed));
 }
 
 status pool_start(pool **out, int threads, error *e)

@@ -21,7 +21,8 @@ static bool init_cond(pthread_cond_t *c)
 #else
     pthread_condattr_t a;
     if (pthread_condattr_init(&a) != 0) return false;
-    const bool ok = pthread_condattr_setclock(&a, CLOCK_MONOTONIC) == 0 && pthread_cond_init(c, &a) == 0;
+    const bool ok =
+        pthread_condattr_setclock(&a, CLOCK_MONOTONIC) == 0 && pthread_cond_init(c, &a) == 0;
     (void)pthread_condattr_destroy(&a);
     return ok;
 #endif

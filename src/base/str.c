@@ -65,7 +65,8 @@ bool str_to_i64(str s, int64_t *out)
         if (!is_digit(s.ptr[i])) return false;
         const int64_t d = s.ptr[i] - '0';
         if (__builtin_mul_overflow(v, 10, &v)) return false;
-        if (negative ? __builtin_sub_overflow(v, d, &v) : __builtin_add_overflow(v, d, &v)) return false;
+        if (negative ? __builtin_sub_overflow(v, d, &v) : __builtin_add_overflow(v, d, &v))
+            return false;
     }
     *out = v;
     return true;
@@ -117,10 +118,14 @@ bool str_to_size(str s, size_t *out)
     unsigned shift = 0;
     if (s.len) {
         switch (s.ptr[s.len - 1]) {
-        case 'k': case 'K': shift = 10; break;
-        case 'm': case 'M': shift = 20; break;
-        case 'g': case 'G': shift = 30; break;
-        case 't': case 'T': shift = 40; break;
+        case 'k':
+        case 'K': shift = 10; break;
+        case 'm':
+        case 'M': shift = 20; break;
+        case 'g':
+        case 'G': shift = 30; break;
+        case 't':
+        case 'T': shift = 40; break;
         default: break;
         }
     }
@@ -130,8 +135,8 @@ bool str_to_size(str s, size_t *out)
     return !__builtin_mul_overflow((size_t)v, (size_t)1 << shift, out);
 }
 
-/* Multiply and fold, 8 bytes at a time. The seed is an address, which the system picks anew for every run: keys that
- * collide on purpose cannot be prepared. */
+/* Multiply and fold, 8 bytes at a time. The seed is an address, which the system picks anew for
+ * every run: keys that collide on purpose cannot be prepared. */
 uint64_t str_hash(str s)
 {
     const uint64_t k = 0x9e3779b97f4a7c15u;

@@ -13,7 +13,7 @@
 typedef struct detok {
     const tokenizer *tokenizer;
     bool hide_special;   /* leave out special tokens; a character may go on after one */
-    uint8_t held[3];     /* beginning of an unfinished character */
+    uint8_t held[4];     /* beginning of an unfinished character */
     uint8_t n_held;
 } detok;
 

@@ -17,7 +17,8 @@ TEST(pieces_are_zero_aligned_and_apart)
         memset(piece[i], i, n);
     }
     for (int i = 0; i < 200; i++) {
-        for (size_t k = 0; k < (size_t)(i * 37 % 500); k++) EXPECT_INT(piece[i][k], (unsigned char)i);
+        for (size_t k = 0; k < (size_t)(i * 37 % 500); k++)
+            EXPECT_INT(piece[i][k], (unsigned char)i);
     }
     arena_free(&a);
     EXPECT_INT(mem_live(), live);

@@ -78,5 +78,6 @@ TEST(odd_group_lines)
 {
     uint64_t left;
     const char *odd[] = { "", "\n", "garbage", "1:memory", "0::", ":", "0::/x", "1:memoryx,y:/a" };
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) EXPECT(!cgroup_memory_left_in("/no/such", odd[i], &left));
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        EXPECT(!cgroup_memory_left_in("/no/such", odd[i], &left));
 }

@@ -46,6 +46,7 @@ TEST(every_status_has_a_name)
 {
     for (int s = OK; s <= E_BUG; s++) {
         EXPECT(strcmp(error_name((status)s), "unknown") != 0);
-        for (int t = OK; t < s; t++) EXPECT(strcmp(error_name((status)s), error_name((status)t)) != 0);
+        for (int t = OK; t < s; t++)
+            EXPECT(strcmp(error_name((status)s), error_name((status)t)) != 0);
     }
 }

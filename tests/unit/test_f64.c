@@ -1,4 +1,5 @@
-/* Against the C library's long double functions, which are good to far more than a double's last bit. */
+/* Against the C library's long double functions, which are good to far more than a double's last
+ * bit. */
 #include <float.h>
 #include <math.h>
 
@@ -41,8 +42,8 @@ TEST(log_within_one_ulp_of_libm)
     double worst = 0;
     for (int i = 0; i < 2000000; i++) {
         double x;
-        if (i % 3 == 0) x = rng_unit(&r) + 0x1p-54;                 /* (0, 1) */
-        else if (i % 3 == 1) x = 1 + (rng_unit(&r) - 0.5) * 1e-3;   /* where cancellation bites */
+        if (i % 3 == 0) x = rng_unit(&r) + 0x1p-54;               /* (0, 1) */
+        else if (i % 3 == 1) x = 1 + (rng_unit(&r) - 0.5) * 1e-3; /* where cancellation bites */
         else x = ldexp(1 + rng_unit(&r), (int)rng_below(&r, 2046) - 1022);
         const long double want = logl(x);
         const double got = f64_log(x);

@@ -24,7 +24,9 @@ static void refuse(str text, unsigned flags, status want, const char *message)
 
 TEST(values_and_lookups)
 {
-    json_doc *d = parse(STR("{\"n\":null,\"t\":true,\"i\":-5,\"r\":1.5,\"s\":\"a\\u0000b\",\"a\":[1,[2]],\"o\":{\"k\":\"v\"}}"), 0);
+    json_doc *d = parse(STR("{\"n\":null,\"t\":true,\"i\":-5,\"r\":1.5,\"s\":\"a\\u0000b\",\"a\":["
+                            "1,[2]],\"o\":{\"k\":\"v\"}}"),
+                        0);
     const json_node *o = json_root(d);
     int64_t i = 0;
     double r = 0;
@@ -71,8 +73,25 @@ TEST(refusals)
     refuse(STR("{\"a\":1,\"a\":2}"), JSON_UNIQUE, E_FORMAT, NULL);
     refuse(STR(""), 0, E_FORMAT, NULL);
     refuse((str){ 0 }, 0, E_FORMAT, NULL);
-    const char *bad[] = { "{", "[1,]", "{\"a\" 1}", "nul", "01", "+1", "1.", ".5", "'a'", "[1] 2", "\"\\ud800\"", "\"\\x\"",
-                          "\"\xff\"", "\"a\nb\"", "NaN", "1e999", "\"\xed\xa0\x80\"", "// c\n1", "-" };
+    const char *bad[] = { "{",
+                          "[1,]",
+                          "{\"a\" 1}",
+                          "nul",
+                          "01",
+                          "+1",
+                          "1.",
+                          ".5",
+                          "'a'",
+                          "[1] 2",
+                          "\"\\ud800\"",
+                          "\"\\x\"",
+                          "\"\xff\"",
+                          "\"a\nb\"",
+                          "NaN",
+                          "1e999",
+                          "\"\xed\xa0\x80\"",
+                          "// c\n1",
+                          "-" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         refuse(str_from(bad[i]), 0, E_FORMAT, NULL);
         refuse(str_from(bad[i]), JSON_KEEP_BIGINT, E_FORMAT, NULL);
@@ -94,8 +113,10 @@ TEST(depth_is_limited)
 TEST(big_integers_need_the_flag)
 {
     refuse(STR("[9223372036854775808]"), 0, E_FORMAT, NULL);
-    json_doc *d = parse(STR("[0,1,9223372036854775807,9223372036854775808,-9223372036854775809,\"9223372036854775808\","
-                            "\"\\\"1\",{\"k\":123456789012345678901234567890,\"j\":1},1.0,12345678901234567890e0,-0]"),
+    json_doc *d = parse(STR("[0,1,9223372036854775807,9223372036854775808,-9223372036854775809,"
+                            "\"9223372036854775808\","
+                            "\"\\\"1\",{\"k\":123456789012345678901234567890,\"j\":1},1.0,"
+                            "12345678901234567890e0,-0]"),
                         JSON_KEEP_BIGINT);
     const json_node *a = json_root(d);
     const int64_t small[] = { 0, 1, INT64_MAX };
@@ -133,7 +154,9 @@ TEST(big_integers_keep_error_positions)
            "test: line 2, column 16: ']' expected near 'x'");
 }
 
-static const str sample = { "{\"a\":[1,2,99999999999999999999],\"b\":{\"c\":\"text\",\"d\":123456789012345678901}}", 75 };
+static const str sample = {
+    "{\"a\":[1,2,99999999999999999999],\"b\":{\"c\":\"text\",\"d\":123456789012345678901}}", 75
+};
 
 TEST(every_allocation_may_fail)
 {

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 
 enum { KEYS = 5000 };
-static char names[KEYS][8];
+static char names[KEYS][16];
 
 /* Puts, replaces and deletes at random beside a plain array that says what must be there. */
 TEST(agrees_with_an_array)

@@ -36,7 +36,8 @@ static void check_runs(int threads, int runs, int pause_every)
         want += r;
         EXPECT_INT(cells[0], want);
         EXPECT_INT(cells[ITEMS - 1], want);
-        if (pause_every && r % pause_every == 0) clock_sleep_ms(1); /* long enough for all to park */
+        /* long enough for all to park */
+        if (pause_every && r % pause_every == 0) clock_sleep_ms(1);
     }
     for (int i = 0; i < ITEMS; i++) EXPECT_INT(cells[i], want);
     pool_stop(p);
@@ -58,7 +59,8 @@ TEST(many_short_runs)
     check_runs(2, 20000, 0);
 }
 
-/* Pauses around the 50 us after which a worker parks: both sides of the race between a call and the parking. */
+/* Pauses around the 50 us after which a worker parks: both sides of the race between a call and the
+ * parking. */
 TEST(calls_race_with_parking)
 {
     error e = { 0 };
@@ -150,8 +152,9 @@ TEST(cores_are_counted_once)
 {
     char sys[] = "/tmp/test_pool.XXXXXX", command[64];
     EXPECT(mkdtemp(sys));
-    for (int i = 0; i < 4; i++) { /* four cores, two threads each: i and i + 4; the list of 3 is a range list */
-        char list[16];
+    /* four cores, two threads each: i and i + 4; the list of 3 is a range list */
+    for (int i = 0; i < 4; i++) {
+        char list[48];
         snprintf(list, sizeof list, i == 3 ? "%d,%d-%d\n" : "%d,%d\n", i, i + 4, i + 4);
         describe_cpu(sys, i, list);
         describe_cpu(sys, i + 4, list);
@@ -160,7 +163,8 @@ TEST(cores_are_counted_once)
     const unsigned char some[9] = { 1, 0, 1, 0, 1, 1, 0, 0, 0 };
     EXPECT_INT(pool_count_cores(sys, all, 8), 4);
     EXPECT_INT(pool_count_cores(sys, all, 9), 5);
-    EXPECT_INT(pool_count_cores(sys, some, 9), 3); /* 0 with 4, 2, and 5 whose first thread is not ours */
+    /* 0 with 4, 2, and 5 whose first thread is not ours */
+    EXPECT_INT(pool_count_cores(sys, some, 9), 3);
     snprintf(command, sizeof command, "rm -r %s", sys);
     EXPECT_INT(system(command), 0);
 }

@@ -29,7 +29,10 @@ TEST(integers)
     EXPECT(v == INT64_MAX);
     EXPECT(str_to_i64(STR("+17"), &v));
     EXPECT_INT(v, 17);
-    const char *bad[] = { "", "-", "+", " 1", "1 ", "1x", "0x10", "9223372036854775808", "-9223372036854775809", "1.0", "--1" };
+    const char *bad[] = {
+        "",    "-",  "+", " 1", "1 ", "1x", "0x10", "9223372036854775808", "-9223372036854775809",
+        "1.0", "--1"
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (str_to_i64(str_from(bad[i]), &v)) FAIL("accepted %s", bad[i]);
     }
@@ -38,13 +41,16 @@ TEST(integers)
 TEST(reals)
 {
     double v = 0;
-    const char *good[] = { "0", "-0", "1.5", ".5", "5.", "1e3", "1E-3", "+2", "1.7976931348623157e308", "4.9e-324" };
+    const char *good[] = {
+        "0", "-0", "1.5", ".5", "5.", "1e3", "1E-3", "+2", "1.7976931348623157e308", "4.9e-324"
+    };
     const double want[] = { 0, 0, 1.5, .5, 5, 1000, 1e-3, 2, DBL_MAX, 4.9e-324 };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         EXPECT(str_to_f64(str_from(good[i]), &v));
         EXPECT(v == want[i]);
     }
-    const char *bad[] = { "", ".", "e5", "1e", "1e+", "inf", "nan", "0x1p3", "1 ", " 1", "1e999", "1,5", "1_0" };
+    const char *bad[] = { "",      ".",  "e5", "1e",    "1e+", "inf", "nan",
+                          "0x1p3", "1 ", " 1", "1e999", "1,5", "1_0" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (str_to_f64(str_from(bad[i]), &v)) FAIL("accepted %s", bad[i]);
     }
@@ -74,7 +80,8 @@ TEST(sizes)
     }
 }
 
-/* The well-formed and ill-formed sequences named in table 3-7 of the Unicode standard and in RFC 3629, section 10. */
+/* The well-formed and ill-formed sequences named in table 3-7 of the Unicode standard and in RFC
+ * 3629, section 10. */
 TEST(utf8_edges)
 {
     static const struct {
@@ -82,9 +89,15 @@ TEST(utf8_edges)
         size_t len;
         uint32_t cp;
     } good[] = {
-        { "\0", 1, 0 },           { "\x7f", 1, 0x7f },         { "\xc2\x80", 2, 0x80 },
-        { "\xdf\xbf", 2, 0x7ff }, { "\xe0\xa0\x80", 3, 0x800 }, { "\xed\x9f\xbf", 3, 0xd7ff },
-        { "\xee\x80\x80", 3, 0xe000 }, { "\xef\xbf\xbf", 3, 0xffff }, { "\xf0\x90\x80\x80", 4, 0x10000 },
+        { "\0", 1, 0 },
+        { "\x7f", 1, 0x7f },
+        { "\xc2\x80", 2, 0x80 },
+        { "\xdf\xbf", 2, 0x7ff },
+        { "\xe0\xa0\x80", 3, 0x800 },
+        { "\xed\x9f\xbf", 3, 0xd7ff },
+        { "\xee\x80\x80", 3, 0xe000 },
+        { "\xef\xbf\xbf", 3, 0xffff },
+        { "\xf0\x90\x80\x80", 4, 0x10000 },
         { "\xf4\x8f\xbf\xbf", 4, 0x10ffff },
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -94,10 +107,14 @@ TEST(utf8_edges)
         char out[4];
         EXPECT_INT(str_utf8_put(cp, out), good[i].len);
         EXPECT(memcmp(out, good[i].bytes, good[i].len) == 0);
-        if (good[i].len > 1) EXPECT_INT(str_utf8_next((str){ good[i].bytes, good[i].len - 1 }, 0, &cp), 0);
+        if (good[i].len > 1)
+            EXPECT_INT(str_utf8_next((str){ good[i].bytes, good[i].len - 1 }, 0, &cp), 0);
     }
-    const char *bad[] = { "\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf",
-                          "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xc3(", "\xe2\x82(" };
+    const char *bad[] = {
+        "\x80",         "\xbf",         "\xc0\x80",         "\xc1\xbf",         "\xe0\x9f\xbf",
+        "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+        "\xff",         "\xc3(",        "\xe2\x82("
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint32_t cp;
         if (str_utf8_next(str_from(bad[i]), 0, &cp)) FAIL("accepted sequence %zu", i);
@@ -120,7 +137,8 @@ TEST(utf8_round_trip_of_every_scalar)
 
 TEST(hash_spreads)
 {
-    /* 4,096 near-identical keys into 64 bins: chi-square with 63 degrees of freedom, 0.999 quantile 103.4. */
+    /* 4,096 near-identical keys into 64 bins: chi-square with 63 degrees of freedom, 0.999 quantile
+     * 103.4. */
     int bins[64] = { 0 };
     for (int i = 0; i < 4096; i++) {
         char key[32];
@@ -129,7 +147,8 @@ TEST(hash_spreads)
     }
     double chi = 0;
     for (int i = 0; i < 64; i++) chi += (bins[i] - 64.0) * (bins[i] - 64.0) / 64;
-    if (chi > 130) FAIL("chi-square %g", chi); /* well beyond 0.999: the seed differs from run to run */
+    /* well beyond 0.999: the seed differs from run to run */
+    if (chi > 130) FAIL("chi-square %g", chi);
     EXPECT(str_hash(STR("ab")) != str_hash(STR("ab\0")));
     EXPECT(str_hash(STR("abc")) == str_hash((str){ "abcd", 3 }));
 }
