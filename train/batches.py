@@ -1,0 +1,78 @@
+"""Rows of packed documents, made as training goes: the rows of a step depend on its number only.
+
+A batch is (tokens [R, ROW] int64, start [R, ROW] bool, target [R, ROW] bool): start marks the
+first token of each document, and target[t] says that the token t + 1 counts for the loss.
+"""
+
+import random
+
+import torch
+
+import corpus
+
+ROW = 512
+
+
+def encode(tok, sample):
+    """A sample -> (token ids, whether each of them is written by the model)."""
+    ids, written = [], []
+    for text, by_model in corpus.pieces(sample):
+        part = tok.encode(text).ids
+        ids += part
+        written += [by_model] * len(part)
+    return ids, written
+
+
+def empty(rows):
+    return (torch.zeros(rows, ROW, dtype=torch.long), torch.zeros(rows, ROW, dtype=torch.bool),
+            torch.zeros(rows, ROW, dtype=torch.bool))
+
+
+def place(batch, row, at, ids, written):
+    """Write one document into a row; returns the position after it."""
+    tokens, start, target = batch
+    end = at + len(ids)
+    tokens[row, at:end] = torch.tensor(ids)
+    start[row, at] = True
+    target[row, at:end - 1] = torch.tensor(written[1:], dtype=torch.bool)
+    if end < ROW:
+        start[row, end] = True          # the rest of the row is a document without targets
+    return end
+
+
+def pack(docs, rows):
+    """Fill `rows` rows, the longest documents first; what does not fit is left out."""
+    batch, used = empty(rows), [0] * rows
+    for ids, written in sorted(docs, key=lambda d: -len(d[0])):
+        row = min(range(rows), key=lambda r: (used[r] + len(ids) > ROW, -used[r]))
+        if used[row] + len(ids) <= ROW:
+            used[row] = place(batch, row, used[row], ids, written)
+    return batch
+
+
+def corpus_rows(tok, rows, seed, test=False):
+    """Packed rows of fresh samples."""
+    docs, total, r = [], 0, random.Random(seed)
+    while total < rows * ROW:
+        doc = encode(tok, corpus.draw(r, test))
+        if len(doc[0]) <= ROW:
+            docs.append(doc)
+            total += len(doc[0])
+    return pack(docs, rows)
+
+
+def copy_rows(rows, vocab, seed):
+    """Rows of random tokens that are repeated; the repetitions are the targets. They teach to
+    copy any token from the context long before the corpus would."""
+    r, batch = random.Random(seed), empty(rows)
+    for row in range(rows):
+        at = 0
+        while at < ROW - 4:
+            n = r.randrange(2, 25)
+            ids = ([r.randrange(vocab) for _ in range(n)] * r.randrange(2, 5))[:ROW - at]
+            at = place(batch, row, at, ids, [i >= n + 1 for i in range(len(ids))])
+    return batch
+
+
+def join(*batches):
+    return tuple(torch.cat(parts) for parts in zip(*batches))
