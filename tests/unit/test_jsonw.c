@@ -175,20 +175,3 @@ TEST(node_writes_what_was_read)
     buf_free(&out);
     json_free(doc);
 }
-
-TEST(a_parsed_value_is_written_back)
-{
-    static const char text[] = "{\"z\":[null,true,false,-5,1.5,\"a\\u0000\\n\",[],{}],"
-                               "\"a\":{\"big\":123456789012345678901234567890}}";
-    error e = { 0 };
-    json_doc *d;
-    EXPECT_OK(json_parse(&d, str_from(text), JSON_KEEP_BIGINT, "text", &e), e);
-    buf b;
-    buf_init(&b, 1000);
-    jsonw w;
-    jsonw_init(&w, &b);
-    jsonw_node(&w, json_root(d));
-    EXPECT_STR(b.ptr, text);
-    buf_free(&b);
-    json_free(d);
-}

@@ -1,0 +1,36 @@
+# `make` builds, `make run` starts a chat, `make test` tests; `make help` lists the rest.
+P ?= release
+T ?= 60
+B := $(if $(filter release,$(P)),build,build/$(P))
+PAIR = $(if $(KING),--king $(KING)) $(if $(DRAFTER),--drafter $(DRAFTER))
+
+.PHONY: all run test bench fuzz arm64 lint clean help
+all:
+	@scripts/deps
+	@[ -f $(B)/build.ninja ] || cmake --preset $(P)
+	@ninja -C $(B)
+run: all ## chat with the small pair that ships with ingot (ARGS=, KING=folder, DRAFTER=folder)
+	$(B)/ingot chat $(PAIR) $(ARGS)
+test: all ## all tests (P=asan, tsan, debug, clang: in that build)
+	ctest --test-dir $(B) --output-on-failure -j $$(getconf _NPROCESSORS_ONLN)
+bench: all ## measure speed (ARGS=, KING=, DRAFTER=)
+	$(B)/ingot bench $(PAIR) $(ARGS)
+fuzz: ## every fuzz target for T=60 seconds
+	@scripts/deps --dev
+	scripts/fuzz "" $(T)
+arm64: ## cross build for arm64 Linux, tests under qemu
+	@scripts/deps
+	scripts/arm64-root
+	@$(MAKE) P=arm64 test
+lint: all ## everything that scripts check
+	@scripts/deps --dev
+	scripts/format --check
+	scripts/check-layers
+	scripts/check-symbols $(B)
+	scripts/check-sizes $(B)
+	scripts/lint $(B)
+clean: ## remove all build folders
+	rm -rf build
+help:
+	@echo "make             build the program: $(B)/ingot"
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/make \1@\2/p' Makefile | awk -F@ '{ printf "%-16s %s\n", $$1, $$2 }'
