@@ -21,8 +21,8 @@ void compute_close(compute *c);
 const char *compute_tier(const compute *c);
 int compute_threads(const compute *c);
 pool *compute_pool(compute *c);
-/* Space-separated tiers that this CPU can run, best first ("avx512 avx2 ref"). */
-const char *compute_tiers(void);
+/* Space-separated tiers that this CPU can run, best first ("avx512 avx2 ref"); returns text. */
+const char *compute_tiers(char *text, size_t cap);
 
 /* ---- activations as operands of a matmul ---- */
 
@@ -67,6 +67,7 @@ void compute_matmul(compute *c, const act *a, const matmul_out *outs, int n_outs
 void compute_rmsnorm(compute *c, float *y, const float *x, const float *w, int rows, int n, float eps);
 void compute_add(compute *c, float *y, const float *x, size_t n); /* y += x */
 void compute_swiglu(compute *c, float *y, const float *gate, const float *up, size_t n); /* silu(gate)*up; y may be gate */
+void compute_softcap(compute *c, float *x, size_t n, float cap); /* cap * tanh(x / cap) */
 bool compute_finite(compute *c, const float *x, size_t n);
 /* Embedding rows: dequantised from the mapped matrix, inverse rotation for a king (rounded to f16 before and after). */
 void compute_embed(compute *c, float *y, const matrix *table, const rotation *rot, const int32_t *ids, int rows);

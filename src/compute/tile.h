@@ -13,7 +13,7 @@ enum { TILE_ROWS = 16 };
 
 typedef enum tile_type {
     TILE_T2,  /* ternary, value d*(c-1): MLX affine 2-bit whose bias is -scale bit for bit */
-    TILE_A2,  /* affine 2-bit, value s*c + b                                               */
+    TILE_A2,  /* affine, 1- and 2-bit codes, value s*c + b                                   */
     TILE_A4,  /* affine, 3- and 4-bit codes                                                */
     TILE_A8,  /* affine, 5-, 6- and 8-bit codes                                            */
     TILE_E4,  /* mxfp4: E2M1 codes, E8M0 scale                                             */
