@@ -632,9 +632,14 @@ static void attend_unit(const cpu_ops *ops, const attn_work *w, const struct att
     uint8_t *blocks[CPU_SPAN / KV_PAGE];
     float scaled[CPU_QUERIES][CPU_MAX_HEAD];
     cpu_query q[CPU_QUERIES];
-    int count = 0;
-    for (int i = 0; i < CPU_SPAN / KV_PAGE; i++)
-        blocks[i] = kv_block(l, w->layer, head, n->job->pages, n->job->n_pages, base + i * KV_PAGE);
+    int count = 0, first, last, unused;
+    visible(w->s, n->job, n->row, &first, &unused);
+    visible(w->s, n->job, n->row + n->rows - 1, &unused, &last);
+    for (int i = 0; i < CPU_SPAN / KV_PAGE; i++) {
+        const int pos = base + i * KV_PAGE; /* pages that nobody sees may not exist */
+        blocks[i] = pos + KV_PAGE > first && pos < last
+                        ? kv_block(l, w->layer, head, n->job->pages, n->job->n_pages, pos) : NULL;
+    }
     for (int r = 0; r < n->rows; r++) {
         int from, to;
         visible(w->s, n->job, n->row + r, &from, &to);

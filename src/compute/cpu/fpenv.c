@@ -1,9 +1,11 @@
 /* fpenv.c - see fpenv.h. */
 #include "compute/cpu/fpenv.h"
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 #include "base/banned.h"
 
 #if defined(__x86_64__)
-#include <xmmintrin.h>
 enum { MODE = 0x1f80, STICKY = 0x3f }; /* MXCSR after reset; flags of past exceptions */
 
 uint64_t fpenv_set(void)

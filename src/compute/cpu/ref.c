@@ -286,7 +286,7 @@ static float quantize_group(int8_t *q, int32_t *sum, const float *x, int n)
     for (int k = 0; k < n; k++)
         if ((bits_of(x[k]) & 0x7fffffffu) > most) most = bits_of(x[k]) & 0x7fffffffu;
     *sum = 0;
-    memset(q, 0, (size_t)n);
+    for (int k = 0; k < n; k++) q[k] = 0;
     if (most >= 0x7f800000u) return float_of(CANON_QNAN);
     if (most < CANON_TINY_ROW) return 0.0f;
     const float inverse = 127.0f / float_of(most);
@@ -441,7 +441,13 @@ static void ref_kv_store(kv_type t, int dim, uint8_t *block, int slot, const flo
 static float kv_element(kv_type t, int dim, const uint8_t *block, bool value, int slot, int d)
 {
     const uint8_t *p = block + kv_offset(t, dim, value, slot, d);
-    return t == KV_F32 ? number(DTYPE_F32, p, 0) : t == KV_F16 ? number(DTYPE_F16, p, 0) : (float)(int8_t)*p;
+    uint32_t word;
+    uint16_t half;
+    switch (t) {
+    case KV_F32: memcpy(&word, p, sizeof word); return float_of(word);
+    case KV_F16: memcpy(&half, p, sizeof half); return dtype_f16_to_f32(half);
+    default: return (float)(int8_t)*p;
+    }
 }
 static float kv_scale(kv_type t, int dim, const uint8_t *block, bool value, int slot)
 {
