@@ -1,5 +1,6 @@
-/* compute.c - see compute.h. Splits every operation into units, gives each worker a contiguous range of them, and calls
- * the tier's function for each unit. Units write disjoint outputs, so who computes what cannot change a bit. */
+/* compute.c - see compute.h. Splits every operation into units, gives each worker a contiguous
+ * range of them, and calls the tier's function for each unit. Units write disjoint outputs, so who
+ * computes what cannot change a bit. */
 #include "compute/compute.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -12,10 +13,10 @@
 #include "base/banned.h"
 
 enum {
-    SMALL = 1 << 14,             /* an operation on fewer elements is not worth waking the workers */
-    CHUNK = 1024,                /* elements in a unit of an elementwise operation; a multiple of every group */
-    ATTN_ROWS = 64,              /* rows that share a pass over the keys */
-    ATTN_BYTES = 16 << 20        /* scratch for the parts of spans */
+    SMALL = 1 << 14, /* an operation on fewer elements is not worth waking the workers */
+    CHUNK = 1024,    /* elements in a unit of an elementwise operation; a multiple of every group */
+    ATTN_ROWS = 64,  /* rows that share a pass over the keys */
+    ATTN_BYTES = 16 << 20 /* scratch for the parts of spans */
 };
 
 struct compute {
@@ -71,7 +72,8 @@ const char *compute_tiers(char *text, size_t cap)
         at += (size_t)snprintf(text + at, cap - at, at ? " %s" : "%s", (*t)->name);
     return text;
 }
-/* Sets the mode of every worker for good, and asks the tier whether arithmetic is what it must be. */
+/* Sets the mode of every worker for good, and asks the tier whether arithmetic is what it must be.
+ */
 typedef struct check {
     const cpu_ops *ops;
     atomic_uint bad;
@@ -82,28 +84,32 @@ static void check_worker(void *arg, int worker, int workers)
     check *k = arg;
     const uint64_t mode = fpenv_set();
     atomic_fetch_or(&k->bad, k->ops->selfcheck());
-    if (worker == 0) fpenv_restore(mode); /* the caller's thread; run() sets it around each operation */
+    if (worker == 0)
+        fpenv_restore(mode); /* the caller's thread; run() sets it around each operation */
 }
 status compute_open(compute **out, const compute_options *o, error *e)
 {
     char tiers[64];
     const cpu_ops *ops = find_tier(o->cpu);
     if (!ops)
-        return error_set(e, E_UNSUPPORTED, "cpu tier %s: not on this machine, want one of: %s", o->cpu,
-                         compute_tiers(tiers, sizeof tiers));
+        return error_set(e, E_UNSUPPORTED, "cpu tier %s: not on this machine, want one of: %s",
+                         o->cpu, compute_tiers(tiers, sizeof tiers));
     const int threads = o->threads > 0 ? o->threads : pool_default_threads(NULL, 0);
     compute *c = mem_zalloc(sizeof *c);
     if (!c) return error_set(e, E_NOMEM, "compute: no memory");
     c->ops = ops;
     c->scratch = mem_map(ATTN_BYTES);
     status s = c->scratch ? pool_start(&c->pool, threads, e)
-                          : error_set(e, E_NOMEM, "compute: no memory for %d bytes of scratch", ATTN_BYTES);
+                          : error_set(e, E_NOMEM, "compute: no memory for %d bytes of scratch",
+                                      ATTN_BYTES);
     if (s == OK) {
         check k = { .ops = ops };
         pool_run(c->pool, check_worker, &k);
         const unsigned bad = atomic_load(&k.bad);
-        if (bad) s = error_set(e, E_UNSUPPORTED, "cpu tier %s: arithmetic is not IEEE (code %u): results would be wrong",
-                               ops->name, bad);
+        if (bad)
+            s = error_set(e, E_UNSUPPORTED,
+                          "cpu tier %s: arithmetic is not IEEE (code %u): results would be wrong",
+                          ops->name, bad);
     }
     if (s == OK) *out = c;
     else compute_close(c);
@@ -116,9 +122,18 @@ void compute_close(compute *c)
     if (c->scratch) mem_unmap(c->scratch, ATTN_BYTES);
     mem_free(c);
 }
-const char *compute_tier(const compute *c) { return c->ops->name; }
-int compute_threads(const compute *c) { return pool_threads(c->pool); }
-pool *compute_pool(compute *c) { return c->pool; }
+const char *compute_tier(const compute *c)
+{
+    return c->ops->name;
+}
+int compute_threads(const compute *c)
+{
+    return pool_threads(c->pool);
+}
+pool *compute_pool(compute *c)
+{
+    return c->pool;
+}
 
 /* ---- operands of a matmul ---- */
 
@@ -135,7 +150,10 @@ unsigned compute_needs(const tile_matrix *w, compute_mode mode)
             if (w->group == act_groups[i].group) return act_groups[i].need;
     return ACT_F32;
 }
-static size_t padded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+static size_t padded(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
 static size_t q8_bytes(int rows, int n, int group)
 {
     const size_t r = (size_t)rows, w = (size_t)n, g = w / (size_t)group;
@@ -148,12 +166,18 @@ size_t compute_act_bytes(int rows, int n, unsigned needs)
         if (needs & act_groups[i].need) bytes += q8_bytes(rows, n, act_groups[i].group);
     return bytes;
 }
-static act_q8 *act_of(act *a, int i) { return i == 0 ? &a->g32 : i == 1 ? &a->g64 : &a->g128; }
-static const act_q8 *act_for(const act *a, int group) { return group == 32 ? &a->g32 : group == 64 ? &a->g64 : &a->g128; }
+static act_q8 *act_of(act *a, int i)
+{
+    return i == 0 ? &a->g32 : i == 1 ? &a->g64 : &a->g128;
+}
+static const act_q8 *act_for(const act *a, int group)
+{
+    return group == 32 ? &a->g32 : group == 64 ? &a->g64 : &a->g128;
+}
 
 typedef struct prepare {
     act *a;
-    float *own;       /* where rows go that are rotated or gathered; NULL: borrowed */
+    float *own; /* where rows go that are rotated or gathered; NULL: borrowed */
     const float *x;
     size_t stride;
     const rotation *rot; /* NULL: none */
@@ -172,7 +196,8 @@ static void prepare_piece(const cpu_ops *ops, const prepare *p, int row, int fro
         const act_q8 *q = act_of(a, i);
         const int group = act_groups[i].group;
         const size_t g = at / (size_t)group;
-        if (q->q) ops->quantize(q->q + at, q->scale + g, q->sum + g, a->x + at, width / group, group);
+        if (q->q)
+            ops->quantize(q->q + at, q->scale + g, q->sum + g, a->x + at, width / group, group);
     }
 }
 static void prepare_units(const cpu_ops *ops, void *arg, int from, int to)
@@ -180,8 +205,8 @@ static void prepare_units(const cpu_ops *ops, void *arg, int from, int to)
     const prepare *p = arg;
     for (int u = from; u < to; u++) prepare_piece(ops, p, u / p->pieces, u % p->pieces * p->width);
 }
-void compute_prepare(compute *c, act *a, void *memory, const float *x, int rows, int n, size_t stride,
-                     const rotation *rot, unsigned needs)
+void compute_prepare(compute *c, act *a, void *memory, const float *x, int rows, int n,
+                     size_t stride, const rotation *rot, unsigned needs)
 {
     if (rot && rot->block == 0) rot = NULL;
     const bool borrow = !rot && stride == (size_t)n;
@@ -229,7 +254,8 @@ static void matmul_share(void *arg, int worker, int workers)
 {
     const matmul *m = arg;
     const size_t lo = m->bytes / (size_t)workers * (size_t)worker;
-    const size_t hi = worker + 1 == workers ? m->bytes : m->bytes / (size_t)workers * (size_t)(worker + 1);
+    const size_t hi =
+        worker + 1 == workers ? m->bytes : m->bytes / (size_t)workers * (size_t)(worker + 1);
     size_t at = 0;
     ASSERT(fpenv_ok());
     for (int i = 0; i < m->n_outs; i++) {
@@ -239,7 +265,9 @@ static void matmul_share(void *arg, int worker, int workers)
         if (from >= to) continue;
         if (compute_needs(o->w, m->mode) == ACT_F32)
             m->ops->matmul_f32(o->w, m->a->x, m->a->rows, o->y, o->stride, from, to);
-        else m->ops->matmul_q8(o->w, act_for(m->a, o->w->group), m->a->rows, o->y, o->stride, from, to);
+        else
+            m->ops->matmul_q8(o->w, act_for(m->a, o->w->group), m->a->rows, o->y, o->stride, from,
+                              to);
     }
 }
 void compute_matmul(compute *c, const act *a, const matmul_out *outs, int n_outs, compute_mode mode)
@@ -272,9 +300,11 @@ static void rmsnorm_units(const cpu_ops *ops, void *arg, int from, int to)
 {
     const rows_job *j = arg;
     for (int r = from; r < to; r++)
-        ops->rmsnorm(j->y + (size_t)r * (size_t)j->n, j->x + (size_t)r * (size_t)j->n, j->w, j->n, j->eps);
+        ops->rmsnorm(j->y + (size_t)r * (size_t)j->n, j->x + (size_t)r * (size_t)j->n, j->w, j->n,
+                     j->eps);
 }
-void compute_rmsnorm(compute *c, float *y, const float *x, const float *w, int rows, int n, float eps)
+void compute_rmsnorm(compute *c, float *y, const float *x, const float *w, int rows, int n,
+                     float eps)
 {
     rows_job j = { .y = y, .x = x, .w = w, .n = n, .eps = eps };
     if (rows > 0) run(c, rmsnorm_units, &j, rows, (size_t)rows * (size_t)n);
@@ -285,7 +315,10 @@ static size_t chunk_size(size_t total, int u)
     const size_t rest = total - (size_t)u * CHUNK;
     return rest < CHUNK ? rest : CHUNK;
 }
-static int chunk_count(size_t total) { return (int)((total + CHUNK - 1) / CHUNK); }
+static int chunk_count(size_t total)
+{
+    return (int)((total + CHUNK - 1) / CHUNK);
+}
 
 static void add_units(const cpu_ops *ops, void *arg, int from, int to)
 {
@@ -302,7 +335,8 @@ static void swiglu_units(const cpu_ops *ops, void *arg, int from, int to)
 {
     const rows_job *j = arg;
     for (int u = from; u < to; u++)
-        ops->swiglu(j->y + (size_t)u * CHUNK, j->x + (size_t)u * CHUNK, j->z + (size_t)u * CHUNK, chunk_size(j->total, u));
+        ops->swiglu(j->y + (size_t)u * CHUNK, j->x + (size_t)u * CHUNK, j->z + (size_t)u * CHUNK,
+                    chunk_size(j->total, u));
 }
 void compute_swiglu(compute *c, float *y, const float *gate, const float *up, size_t n)
 {
@@ -312,7 +346,8 @@ void compute_swiglu(compute *c, float *y, const float *gate, const float *up, si
 static void softcap_units(const cpu_ops *ops, void *arg, int from, int to)
 {
     const rows_job *j = arg;
-    for (int u = from; u < to; u++) ops->softcap(j->y + (size_t)u * CHUNK, chunk_size(j->total, u), j->eps);
+    for (int u = from; u < to; u++)
+        ops->softcap(j->y + (size_t)u * CHUNK, chunk_size(j->total, u), j->eps);
 }
 void compute_softcap(compute *c, float *x, size_t n, float cap)
 {
@@ -352,11 +387,13 @@ static void embed_units(const cpu_ops *ops, void *arg, int from, int to)
         float *y = j->y + (size_t)r * (size_t)n;
         matrix_row_f32(j->table, j->ids[r], j->rot ? DTYPE_F16 : DTYPE_F32, y);
         if (!j->rot) continue;
-        for (int k = 0; k < n; k += j->rot->block) ops->unrotate(y + k, y + k, j->rot->signs + k, j->rot->block);
+        for (int k = 0; k < n; k += j->rot->block)
+            ops->unrotate(y + k, y + k, j->rot->signs + k, j->rot->block);
         for (int k = 0; k < n; k++) y[k] = dtype_round(DTYPE_F16, y[k]);
     }
 }
-void compute_embed(compute *c, float *y, const matrix *table, const rotation *rot, const int32_t *ids, int rows)
+void compute_embed(compute *c, float *y, const matrix *table, const rotation *rot,
+                   const int32_t *ids, int rows)
 {
     if (rot && rot->block == 0) rot = NULL;
     embed_job j = { y, table, rot, ids };
@@ -374,13 +411,19 @@ status compute_rope_new(rope **out, double theta, int rotary_dim, error *e)
     if (!r) return error_set(e, E_NOMEM, "rope: no memory");
     if (!turns_init(&r->t, theta, rotary_dim)) {
         mem_free(r);
-        return error_set(e, E_UNSUPPORTED, "rope: base %g over %d dimensions, want a base in (1, 2^60] and an even number "
-                         "of dimensions up to %d", theta, rotary_dim, 2 * TURNS_MAX_HALF);
+        return error_set(
+            e, E_UNSUPPORTED,
+            "rope: base %g over %d dimensions, want a base in (1, 2^60] and an even number "
+            "of dimensions up to %d",
+            theta, rotary_dim, 2 * TURNS_MAX_HALF);
     }
     *out = r;
     return OK;
 }
-void compute_rope_free(rope *r) { mem_free(r); }
+void compute_rope_free(rope *r)
+{
+    mem_free(r);
+}
 
 typedef struct head_job {
     float *x;
@@ -404,8 +447,9 @@ static void head_units(const cpu_ops *ops, void *arg, int from, int to)
         }
     }
 }
-void compute_head_norm_rope(compute *c, float *x, int rows, size_t stride, int heads, size_t head_stride, int dim,
-                            const float *w, float eps, const rope *r, const int32_t *pos)
+void compute_head_norm_rope(compute *c, float *x, int rows, size_t stride, int heads,
+                            size_t head_stride, int dim, const float *w, float eps, const rope *r,
+                            const int32_t *pos)
 {
     head_job j = { x, stride, head_stride, heads, dim, w, eps, r, pos };
     CHECK(!r || 2 * r->t.half <= dim);
@@ -426,12 +470,13 @@ static void conv_units(const cpu_ops *ops, void *arg, int from, int to)
     for (int u = from; u < to; u++) {
         const conv_job *j = &c->jobs[u / c->pieces];
         const size_t at = (size_t)j->row * (size_t)c->channels;
-        const int lo = u % c->pieces * CHUNK, hi = lo + CHUNK < c->channels ? lo + CHUNK : c->channels;
+        const int lo = u % c->pieces * CHUNK,
+                  hi = lo + CHUNK < c->channels ? lo + CHUNK : c->channels;
         ops->conv(c->y + at, c->x + at, j->window, c->w, c->taps, c->channels, j->rows, lo, hi);
     }
 }
-void compute_conv(compute *c, float *y, const float *x, const float *w, int taps, int channels, const conv_job *jobs,
-                  int n_jobs)
+void compute_conv(compute *c, float *y, const float *x, const float *w, int taps, int channels,
+                  const conv_job *jobs, int n_jobs)
 {
     conv_work k = { y, x, w, taps, channels, (channels + CHUNK - 1) / CHUNK, jobs };
     size_t rows = 0;
@@ -458,14 +503,17 @@ static void gates_units(const cpu_ops *ops, void *arg, int from, int to)
             ops->l2norm(u + (s->n_k_head + h) * s->k_dim, s->k_dim, 1.0f);
         }
         const size_t at = (size_t)r * heads;
-        ops->gates(j->g + at, j->beta + at, j->a + at, j->b + at, j->a_log, j->dt_bias, s->n_v_head);
+        ops->gates(j->g + at, j->beta + at, j->a + at, j->b + at, j->a_log, j->dt_bias,
+                   s->n_v_head);
     }
 }
-void compute_gdn_gates(compute *c, const gdn_shape *s, float *u, float *g, float *beta, const float *a, const float *b,
-                       const float *a_log, const float *dt_bias, int rows)
+void compute_gdn_gates(compute *c, const gdn_shape *s, float *u, float *g, float *beta,
+                       const float *a, const float *b, const float *a_log, const float *dt_bias,
+                       int rows)
 {
     gates_job j = { s, u, g, beta, a, b, a_log, dt_bias };
-    if (rows > 0) run(c, gates_units, &j, rows, (size_t)rows * 2 * (size_t)(s->n_k_head * s->k_dim));
+    if (rows > 0)
+        run(c, gates_units, &j, rows, (size_t)rows * 2 * (size_t)(s->n_k_head * s->k_dim));
 }
 
 typedef struct gdn_work {
@@ -486,25 +534,36 @@ static void record_tape(const gdn_work *w, const gdn_job *j, int head)
         j->tape.g[(size_t)r * heads + (size_t)head] = w->g[row * heads + (size_t)head];
         if (head % per) continue;
         memcpy(j->tape.k + (size_t)r * (size_t)(s->n_k_head * s->k_dim) + kh * s->k_dim,
-               w->u + row * (size_t)gdn_channels(s) + (s->n_k_head + kh) * s->k_dim, (size_t)s->k_dim * sizeof *w->u);
+               w->u + row * (size_t)gdn_channels(s) + (s->n_k_head + kh) * s->k_dim,
+               (size_t)s->k_dim * sizeof *w->u);
     }
 }
 static void gdn_unit(const cpu_ops *ops, const gdn_work *w, const gdn_job *j, int head, int first)
 {
     const gdn_shape *s = w->s;
-    const size_t channels = (size_t)gdn_channels(s), heads = (size_t)s->n_v_head, v_width = heads * (size_t)s->v_dim;
+    const size_t channels = (size_t)gdn_channels(s), heads = (size_t)s->n_v_head,
+                 v_width = heads * (size_t)s->v_dim;
     const size_t row = (size_t)j->row, kh = (size_t)(head / (s->n_v_head / s->n_k_head));
-    const size_t at = (size_t)head * (size_t)s->v_dim + (size_t)first; /* of the first state row among all v rows */
+    const size_t at = (size_t)head * (size_t)s->v_dim +
+                      (size_t)first; /* of the first state row among all v rows */
     const float *u = w->u + row * channels;
     const int left = s->v_dim - first;
     const cpu_gdn g = {
-        .k_dim = s->k_dim, .state_rows = left < CPU_STATE_ROWS ? left : CPU_STATE_ROWS,
-        .rows = j->rows, .pending = j->pending,
-        .state = j->state + at * (size_t)s->k_dim, .final = j->final,
-        .q = u + kh * (size_t)s->k_dim, .k = u + ((size_t)s->n_k_head + kh) * (size_t)s->k_dim,
-        .v = u + 2 * (size_t)(s->n_k_head * s->k_dim) + at, .u_stride = channels,
-        .g = w->g + row * heads + head, .beta = w->beta + row * heads + head, .g_stride = heads,
-        .y = w->y + row * v_width + at, .y_stride = v_width,
+        .k_dim = s->k_dim,
+        .state_rows = left < CPU_STATE_ROWS ? left : CPU_STATE_ROWS,
+        .rows = j->rows,
+        .pending = j->pending,
+        .state = j->state + at * (size_t)s->k_dim,
+        .final = j->final,
+        .q = u + kh * (size_t)s->k_dim,
+        .k = u + ((size_t)s->n_k_head + kh) * (size_t)s->k_dim,
+        .v = u + 2 * (size_t)(s->n_k_head * s->k_dim) + at,
+        .u_stride = channels,
+        .g = w->g + row * heads + head,
+        .beta = w->beta + row * heads + head,
+        .g_stride = heads,
+        .y = w->y + row * v_width + at,
+        .y_stride = v_width,
         .delta = j->final ? NULL : j->tape.delta + at,
         .old_k = j->pending ? j->old.k + kh * (size_t)s->k_dim : NULL,
         .old_delta = j->pending ? j->old.delta + at : NULL,
@@ -519,11 +578,12 @@ static void gdn_units(const cpu_ops *ops, void *arg, int from, int to)
     const gdn_work *w = arg;
     for (int i = from; i < to; i++) {
         const int head = i / w->slices % w->s->n_v_head;
-        gdn_unit(ops, w, &w->jobs[i / w->slices / w->s->n_v_head], head, i % w->slices * CPU_STATE_ROWS);
+        gdn_unit(ops, w, &w->jobs[i / w->slices / w->s->n_v_head], head,
+                 i % w->slices * CPU_STATE_ROWS);
     }
 }
-void compute_gdn(compute *c, const gdn_shape *s, float *y, const float *u, const float *g, const float *beta,
-                 const gdn_job *jobs, int n_jobs)
+void compute_gdn(compute *c, const gdn_shape *s, float *y, const float *u, const float *g,
+                 const float *beta, const gdn_job *jobs, int n_jobs)
 {
     gdn_work w = { s, y, u, g, beta, jobs, (s->v_dim + CPU_STATE_ROWS - 1) / CPU_STATE_ROWS };
     CHECK(s->k_dim % 16 == 0 && s->k_dim <= CPU_MAX_HEAD && s->n_v_head % s->n_k_head == 0);
@@ -539,27 +599,32 @@ static void gated_norm_units(const cpu_ops *ops, void *arg, int from, int to)
         ops->gated_norm(j->y + at, j->x + at, j->z + at, j->w, j->n, j->eps);
     }
 }
-void compute_gated_norm(compute *c, float *o, const float *y, const float *z, const float *w, int rows, int heads, int dim,
-                        float eps)
+void compute_gated_norm(compute *c, float *o, const float *y, const float *z, const float *w,
+                        int rows, int heads, int dim, float eps)
 {
     rows_job j = { .y = o, .x = y, .z = z, .w = w, .n = dim, .eps = eps };
-    if (rows > 0) run(c, gated_norm_units, &j, rows * heads, (size_t)rows * (size_t)heads * (size_t)dim);
+    if (rows > 0)
+        run(c, gated_norm_units, &j, rows * heads, (size_t)rows * (size_t)heads * (size_t)dim);
 }
 
 /* ---- attention ---- */
 
-status compute_kv_layout(kv_layout *l, kv_type type, int n_layer, int n_kv_head, int head_dim, error *e)
+status compute_kv_layout(kv_layout *l, kv_type type, int n_layer, int n_kv_head, int head_dim,
+                         error *e)
 {
     if (head_dim < 16 || head_dim > CPU_MAX_HEAD || head_dim % 16)
-        return error_set(e, E_UNSUPPORTED, "attention: head of %d values, want a multiple of 16 up to %d", head_dim,
+        return error_set(e, E_UNSUPPORTED,
+                         "attention: head of %d values, want a multiple of 16 up to %d", head_dim,
                          CPU_MAX_HEAD);
     *l = (kv_layout){ type, n_layer, n_kv_head, head_dim, cpu_kv_bytes(type, head_dim), 0 };
     l->page_bytes = l->head_bytes * (size_t)n_kv_head * (size_t)n_layer;
     return OK;
 }
-static uint8_t *kv_block(const kv_layout *l, int layer, int head, uint8_t *const *pages, int n_pages, int pos)
+static uint8_t *kv_block(const kv_layout *l, int layer, int head, uint8_t *const *pages,
+                         int n_pages, int pos)
 {
-    return pages[pos / KV_PAGE % n_pages] + ((size_t)layer * (size_t)l->n_kv_head + (size_t)head) * l->head_bytes;
+    return pages[pos / KV_PAGE % n_pages] +
+           ((size_t)layer * (size_t)l->n_kv_head + (size_t)head) * l->head_bytes;
 }
 
 typedef struct attn_work {
@@ -575,13 +640,13 @@ typedef struct attn_work {
     size_t q_stride, q_head_stride;
     struct attn_entry {
         const attn_job *job;
-        int row, rows;            /* of the job */
-        int span, spans;          /* first span that any of them sees, and how many */
-        int unit, slot;           /* where its units and its rows begin in this round */
+        int row, rows;   /* of the job */
+        int span, spans; /* first span that any of them sees, and how many */
+        int unit, slot;  /* where its units and its rows begin in this round */
     } entries[ATTN_ROWS];
     int n_entries, rows, units;
-    int round, round_spans;       /* spans [round, round + round_spans) of each entry */
-    float *max_sum, *parts;       /* [rows][n_head][2]; [rows][n_head][round_spans][head_dim + 2] */
+    int round, round_spans; /* spans [round, round + round_spans) of each entry */
+    float *max_sum, *parts; /* [rows][n_head][2]; [rows][n_head][round_spans][head_dim + 2] */
 } attn_work;
 
 static void store_units(const cpu_ops *ops, void *arg, int from, int to)
@@ -590,45 +655,56 @@ static void store_units(const cpu_ops *ops, void *arg, int from, int to)
     const kv_layout *l = w->l;
     int job = 0, before = 0; /* units of the jobs before `job` */
     for (int u = from; u < to; u++) {
-        while (u >= before + w->jobs[job].rows * l->n_kv_head) before += w->jobs[job++].rows * l->n_kv_head;
+        while (u >= before + w->jobs[job].rows * l->n_kv_head)
+            before += w->jobs[job++].rows * l->n_kv_head;
         const attn_job *j = &w->jobs[job];
-        const int row = (u - before) / l->n_kv_head, head = (u - before) % l->n_kv_head, pos = j->pos + row;
-        const size_t at = ((size_t)(j->row + row) * (size_t)l->n_kv_head + (size_t)head) * (size_t)l->head_dim;
-        ops->kv_store(l->type, l->head_dim, kv_block(l, w->layer, head, j->pages, j->n_pages, pos), pos % KV_PAGE, w->k + at,
-                      w->v + at);
+        const int row = (u - before) / l->n_kv_head, head = (u - before) % l->n_kv_head,
+                  pos = j->pos + row;
+        const size_t at =
+            ((size_t)(j->row + row) * (size_t)l->n_kv_head + (size_t)head) * (size_t)l->head_dim;
+        ops->kv_store(l->type, l->head_dim, kv_block(l, w->layer, head, j->pages, j->n_pages, pos),
+                      pos % KV_PAGE, w->k + at, w->v + at);
     }
 }
-void compute_kv_store(compute *c, const kv_layout *l, int layer, const float *k, const float *v, const attn_job *jobs,
-                      int n_jobs)
+void compute_kv_store(compute *c, const kv_layout *l, int layer, const float *k, const float *v,
+                      const attn_job *jobs, int n_jobs)
 {
     attn_work w = { .l = l, .layer = layer, .k = k, .v = v, .jobs = jobs, .n_jobs = n_jobs };
     int rows = 0;
     for (int i = 0; i < n_jobs; i++) rows += jobs[i].rows;
     if (rows)
-        run(c, store_units, &w, rows * l->n_kv_head, 4 * (size_t)rows * (size_t)l->n_kv_head * (size_t)l->head_dim);
+        run(c, store_units, &w, rows * l->n_kv_head,
+            4 * (size_t)rows * (size_t)l->n_kv_head * (size_t)l->head_dim);
 }
 
 /* Positions [*from, *to) that row `row` of a job sees. */
 static void visible(const attn_shape *s, const attn_job *j, int row, int *from, int *to)
 {
-    const int64_t edge = (int64_t)j->pos + row - s->window + 1; /* lowest position inside the window */
+    const int64_t edge =
+        (int64_t)j->pos + row - s->window + 1; /* lowest position inside the window */
     *from = edge > j->first ? (edge < j->pos ? (int)edge : j->pos) : j->first;
     *to = s->causal ? j->pos + row + 1 : j->pos + j->rows;
 }
 static float *attn_part(const attn_work *w, int slot, int head, int span)
 {
-    const size_t at = ((size_t)slot * (size_t)w->s->n_head + (size_t)head) * (size_t)w->round_spans + (size_t)span;
+    const size_t at =
+        ((size_t)slot * (size_t)w->s->n_head + (size_t)head) * (size_t)w->round_spans +
+        (size_t)span;
     return w->parts + at * (size_t)(w->l->head_dim + 2);
 }
-static void attend_queries(const cpu_ops *ops, const attn_work *w, uint8_t *const *blocks, const cpu_query *q, int n)
+static void attend_queries(const cpu_ops *ops, const attn_work *w, uint8_t *const *blocks,
+                           const cpu_query *q, int n)
 {
     if (n) ops->attend(w->l->type, w->l->head_dim, blocks, q, n);
 }
-/* All queries of an entry over one span of one kv head. A part whose span a row does not see has sum 0. */
-static void attend_unit(const cpu_ops *ops, const attn_work *w, const struct attn_entry *n, int head, int span)
+/* All queries of an entry over one span of one kv head. A part whose span a row does not see has
+ * sum 0. */
+static void attend_unit(const cpu_ops *ops, const attn_work *w, const struct attn_entry *n,
+                        int head, int span)
 {
     const kv_layout *l = w->l;
-    const int per = w->s->n_head / l->n_kv_head, dim = l->head_dim, base = (n->span + span) * CPU_SPAN;
+    const int per = w->s->n_head / l->n_kv_head, dim = l->head_dim,
+              base = (n->span + span) * CPU_SPAN;
     uint8_t *blocks[CPU_SPAN / KV_PAGE];
     float scaled[CPU_QUERIES][CPU_MAX_HEAD];
     cpu_query q[CPU_QUERIES];
@@ -638,7 +714,8 @@ static void attend_unit(const cpu_ops *ops, const attn_work *w, const struct att
     for (int i = 0; i < CPU_SPAN / KV_PAGE; i++) {
         const int pos = base + i * KV_PAGE; /* pages that nobody sees may not exist */
         blocks[i] = pos + KV_PAGE > first && pos < last
-                        ? kv_block(l, w->layer, head, n->job->pages, n->job->n_pages, pos) : NULL;
+                        ? kv_block(l, w->layer, head, n->job->pages, n->job->n_pages, pos)
+                        : NULL;
     }
     for (int r = 0; r < n->rows; r++) {
         int from, to;
@@ -649,7 +726,8 @@ static void attend_unit(const cpu_ops *ops, const attn_work *w, const struct att
             float *part = attn_part(w, n->slot + r, h, span - w->round);
             part[dim + 1] = 0;
             if (from >= to) continue;
-            const float *x = w->q + (size_t)(n->job->row + n->row + r) * w->q_stride + (size_t)h * w->q_head_stride;
+            const float *x = w->q + (size_t)(n->job->row + n->row + r) * w->q_stride +
+                             (size_t)h * w->q_head_stride;
             for (int d = 0; d < dim; d++) scaled[count][d] = x[d] * w->s->scale;
             q[count] = (cpu_query){ scaled[count], from, to, part, part + dim };
             if (++count < CPU_QUERIES) continue;
@@ -685,16 +763,19 @@ static void merge_units(const cpu_ops *ops, void *arg, int from, int to)
         while (i + 1 < w->n_entries && slot >= w->entries[i + 1].slot) i++;
         const struct attn_entry *n = &w->entries[i];
         const size_t row = (size_t)(n->job->row + n->row + slot - n->slot);
-        float *out = w->out + (row * (size_t)heads + (size_t)head) * (size_t)dim, *max_sum = w->max_sum + 2 * u;
+        float *out = w->out + (row * (size_t)heads + (size_t)head) * (size_t)dim,
+              *max_sum = w->max_sum + 2 * u;
         if (w->round == 0) max_sum[1] = 0;
         for (int s = 0; s < entry_spans(w, n); s++) {
             const float *part = attn_part(w, slot, head, s);
             if (part[dim + 1] != 0) ops->attend_merge(out, max_sum, part, part + dim, dim);
         }
-        if (w->round < n->spans && w->round + w->round_spans >= n->spans) ops->attend_end(out, max_sum, dim);
+        if (w->round < n->spans && w->round + w->round_spans >= n->spans)
+            ops->attend_end(out, max_sum, dim);
     }
 }
-/* The entries collected so far: as many spans a round as the scratch holds, rounds in ascending order. */
+/* The entries collected so far: as many spans a round as the scratch holds, rounds in ascending
+ * order. */
 static void attend_batch(compute *c, attn_work *w)
 {
     const size_t heads = (size_t)w->rows * (size_t)w->s->n_head, part = (size_t)w->l->head_dim + 2;
@@ -703,7 +784,8 @@ static void attend_batch(compute *c, attn_work *w)
     w->max_sum = c->scratch;
     w->parts = c->scratch + 2 * heads;
     w->round_spans = (int)(room / (heads * part));
-    for (int i = 0; i < w->n_entries; i++) most = w->entries[i].spans > most ? w->entries[i].spans : most;
+    for (int i = 0; i < w->n_entries; i++)
+        most = w->entries[i].spans > most ? w->entries[i].spans : most;
     for (w->round = 0; w->round < most; w->round += w->round_spans) {
         size_t work = 0;
         int units = 0;
@@ -724,12 +806,19 @@ static int rows_per_entry(const attn_work *w)
     const int rows = CPU_QUERIES / (w->s->n_head / w->l->n_kv_head);
     return rows < 1 ? 1 : rows;
 }
-void compute_attention(compute *c, const attn_shape *s, const kv_layout *l, int layer, float *out, const float *q,
-                       size_t q_stride, size_t q_head_stride, const float *k, const float *v, const attn_job *jobs,
-                       int n_jobs)
+void compute_attention(compute *c, const attn_shape *s, const kv_layout *l, int layer, float *out,
+                       const float *q, size_t q_stride, size_t q_head_stride, const float *k,
+                       const float *v, const attn_job *jobs, int n_jobs)
 {
-    attn_work w = { .s = s, .l = l, .layer = layer, .jobs = jobs, .n_jobs = n_jobs, .out = out, .q = q,
-                    .q_stride = q_stride, .q_head_stride = q_head_stride };
+    attn_work w = { .s = s,
+                    .l = l,
+                    .layer = layer,
+                    .jobs = jobs,
+                    .n_jobs = n_jobs,
+                    .out = out,
+                    .q = q,
+                    .q_stride = q_stride,
+                    .q_head_stride = q_head_stride };
     const size_t row_floats = (size_t)s->n_head * ((size_t)l->head_dim + 4);
     size_t limit = ATTN_BYTES / sizeof(float) / row_floats;
     CHECK(s->n_head % l->n_kv_head == 0 && s->window >= 1 && limit >= 1);
@@ -743,7 +832,9 @@ void compute_attention(compute *c, const attn_shape *s, const kv_layout *l, int 
             visible(s, &jobs[i], row, &from, &unused);
             visible(s, &jobs[i], row + rows - 1, &unused, &to);
             const int span = from / CPU_SPAN;
-            w.entries[w.n_entries++] = (struct attn_entry){ &jobs[i], row, rows, span, (to - 1) / CPU_SPAN - span + 1, 0, w.rows };
+            w.entries[w.n_entries++] =
+                (struct attn_entry){ &jobs[i], row,   rows, span, (to - 1) / CPU_SPAN - span + 1,
+                                     0,        w.rows };
             w.rows += rows;
             row += rows;
             if (w.rows == (int)limit) attend_batch(c, &w);
@@ -756,15 +847,24 @@ static void head_gate_units(const cpu_ops *ops, void *arg, int from, int to)
     const head_job *j = arg;
     for (int u = from; u < to; u++)
         ops->head_gate(j->x + (size_t)u * (size_t)j->dim,
-                       j->w + (size_t)(u / j->heads) * j->stride + (size_t)(u % j->heads) * j->head_stride, j->dim);
+                       j->w + (size_t)(u / j->heads) * j->stride +
+                           (size_t)(u % j->heads) * j->head_stride,
+                       j->dim);
 }
-void compute_head_gate(compute *c, float *out, const float *gate, size_t stride, size_t head_stride, int rows, int heads,
-                       int dim)
+void compute_head_gate(compute *c, float *out, const float *gate, size_t stride, size_t head_stride,
+                       int rows, int heads, int dim)
 {
-    head_job j = { .x = out, .w = gate, .stride = stride, .head_stride = head_stride, .heads = heads, .dim = dim };
-    if (rows > 0) run(c, head_gate_units, &j, rows * heads, (size_t)rows * (size_t)heads * (size_t)dim);
+    head_job j = { .x = out,
+                   .w = gate,
+                   .stride = stride,
+                   .head_stride = head_stride,
+                   .heads = heads,
+                   .dim = dim };
+    if (rows > 0)
+        run(c, head_gate_units, &j, rows * heads, (size_t)rows * (size_t)heads * (size_t)dim);
 }
-void compute_kv_read(const kv_layout *l, int layer, bool values, uint8_t *const *pages, int n_pages, int n, float *out)
+void compute_kv_read(const kv_layout *l, int layer, bool values, uint8_t *const *pages, int n_pages,
+                     int n, float *out)
 {
     const int dim = l->head_dim;
     const dtype t = l->type == KV_F16 ? DTYPE_F16 : DTYPE_F32;
@@ -774,10 +874,13 @@ void compute_kv_read(const kv_layout *l, int layer, bool values, uint8_t *const 
             const int slot = p % KV_PAGE;
             float scale = 1;
             if (l->type == KV_Q8)
-                memcpy(&scale, block + cpu_kv_scales(l->type, dim) + sizeof scale * (size_t)(values ? KV_PAGE + slot : slot),
+                memcpy(&scale,
+                       block + cpu_kv_scales(l->type, dim) +
+                           sizeof scale * (size_t)(values ? KV_PAGE + slot : slot),
                        sizeof scale);
             for (int d = 0; d < dim; d++, out++) {
-                const int at = values ? KV_PAGE * dim + slot * dim + d : (slot / 16 * dim + d) * 16 + slot % 16;
+                const int at = values ? KV_PAGE * dim + slot * dim + d
+                                      : (slot / 16 * dim + d) * 16 + slot % 16;
                 const uint8_t *element = block + (size_t)at * cpu_kv_element(l->type);
                 if (l->type == KV_Q8) *out = scale * (float)(int8_t)*element;
                 else dtype_decode(t, element, 1, out);
@@ -802,12 +905,12 @@ static void dynconv_units(const cpu_ops *ops, void *arg, int from, int to)
         while (u >= before + w->jobs[job].rows) before += w->jobs[job++].rows;
         const int r = u - before, have = r + 1 < w->taps ? r + 1 : w->taps;
         const size_t row = (size_t)(w->jobs[job].row + r);
-        ops->dynconv(w->y + row * (size_t)w->n, w->x + row * (size_t)w->n, w->n, w->base, w->d + row * w->d_stride, have,
-                     w->group);
+        ops->dynconv(w->y + row * (size_t)w->n, w->x + row * (size_t)w->n, w->n, w->base,
+                     w->d + row * w->d_stride, have, w->group);
     }
 }
-void compute_dynconv(compute *c, float *y, const float *x, int n, const float *base, const float *d, size_t d_stride,
-                     int taps, int group, const dynconv_job *jobs, int n_jobs)
+void compute_dynconv(compute *c, float *y, const float *x, int n, const float *base, const float *d,
+                     size_t d_stride, int taps, int group, const dynconv_job *jobs, int n_jobs)
 {
     dynconv_work w = { y, x, base, d, d_stride, n, taps, group, jobs };
     int rows = 0;
@@ -816,7 +919,8 @@ void compute_dynconv(compute *c, float *y, const float *x, int n, const float *b
     if (rows) run(c, dynconv_units, &w, rows, (size_t)rows * (size_t)n * (size_t)taps);
 }
 
-/* ---- picking: one scan that compares whole vectors with the k-th value is faster than waking a worker ---- */
+/* ---- picking: one scan that compares whole vectors with the k-th value is faster than waking a
+ * worker ---- */
 
 int compute_topk(compute *c, const float *x, int n, int k, int32_t *ids, float *values)
 {

@@ -1,15 +1,27 @@
-/* tile.c - see tile.h. Works row by row through the view of pack/matrix.h, so it knows the codes of a row and nothing of
- * how a file stores them. */
+/* tile.c - see tile.h. Works row by row through the view of pack/matrix.h, so it knows the codes of
+ * a row and nothing of how a file stores them. */
 #include "compute/tile.h"
 #include <math.h>
 #include <string.h>
 #include "base/mem.h"
 #include "base/banned.h"
 
-static int code_bits(tile_type t) { return t == TILE_A8 ? 8 : t == TILE_A4 || t == TILE_E4 ? 4 : 2; }
-static bool is_affine(tile_type t) { return t == TILE_A2 || t == TILE_A4 || t == TILE_A8; }
-static bool is_float(tile_type t) { return t == TILE_B16 || t == TILE_F32; }
-static size_t code_bytes(const tile_matrix *t) { return (size_t)(TILE_ROWS * t->group * code_bits(t->type) / 8); }
+static int code_bits(tile_type t)
+{
+    return t == TILE_A8 ? 8 : t == TILE_A4 || t == TILE_E4 ? 4 : 2;
+}
+static bool is_affine(tile_type t)
+{
+    return t == TILE_A2 || t == TILE_A4 || t == TILE_A8;
+}
+static bool is_float(tile_type t)
+{
+    return t == TILE_B16 || t == TILE_F32;
+}
+static size_t code_bytes(const tile_matrix *t)
+{
+    return (size_t)(TILE_ROWS * t->group * code_bits(t->type) / 8);
+}
 
 static unsigned tile_code(const uint8_t *tile, int bits, int lane, int k)
 {
@@ -19,7 +31,8 @@ static unsigned tile_code(const uint8_t *tile, int bits, int lane, int k)
 
 /* ---- plan ---- */
 
-/* Are the biases of this row the negated scales? (+0 and -0 count as equal: such a group is zero either way.) */
+/* Are the biases of this row the negated scales? (+0 and -0 count as equal: such a group is zero
+ * either way.) */
 static bool row_is_ternary(const matrix *src, int64_t row, float *scales, float *biases)
 {
     matrix_row_scales(src, row, scales, biases);
@@ -27,7 +40,8 @@ static bool row_is_ternary(const matrix *src, int64_t row, float *scales, float 
         if (!(biases[g] == -scales[g])) return false;
     return true;
 }
-/* A rotated matrix is ternary by its format, which tile_fill verifies; of another one every row is looked at. */
+/* A rotated matrix is ternary by its format, which tile_fill verifies; of another one every row is
+ * looked at. */
 static status find_ternary(const matrix *src, bool *ternary, error *e)
 {
     *ternary = false;
@@ -65,20 +79,22 @@ static status plan_type(tile_matrix *t, const matrix *src, error *e)
     }
     t->group = f.group;
     if (t->group != 32 && t->group != 64 && t->group != 128)
-        return error_set(e, E_UNSUPPORTED, "%s: group of %d weights, want 32, 64 or 128", src->path, t->group);
+        return error_set(e, E_UNSUPPORTED, "%s: group of %d weights, want 32, 64 or 128", src->path,
+                         t->group);
     return OK;
 }
 status tile_plan(tile_matrix *t, const matrix *src, error *e)
 {
     *t = (tile_matrix){ .data = NULL };
     if (src->out < 1 || src->in < 1 || src->out > INT32_MAX / 2 || src->in > INT32_MAX / 1024)
-        return error_set(e, E_UNSUPPORTED, "%s: shape [%lld, %lld] is beyond what a matmul counts", src->path,
-                         (long long)src->out, (long long)src->in);
+        return error_set(e, E_UNSUPPORTED, "%s: shape [%lld, %lld] is beyond what a matmul counts",
+                         src->path, (long long)src->out, (long long)src->in);
     t->n_out = (int)src->out;
     t->n_in = (int)src->in;
     TRY(plan_type(t, src, e));
     if (t->n_in % t->group)
-        return error_set(e, E_FORMAT, "%s: input width %d, want a multiple of the group %d", src->path, t->n_in, t->group);
+        return error_set(e, E_FORMAT, "%s: input width %d, want a multiple of the group %d",
+                         src->path, t->n_in, t->group);
     if (is_float(t->type)) {
         t->tile_bytes = t->type == TILE_B16 ? 2 * TILE_ROWS : 4 * TILE_ROWS;
     } else {
@@ -93,18 +109,20 @@ status tile_plan(tile_matrix *t, const matrix *src, error *e)
 
 /* One row of the source, unpacked. */
 typedef struct source_row {
-    uint8_t *codes;          /* [n_in] */
-    float *scales, *biases;  /* [n_in / group] */
-    float *values;           /* [n_in], float tiles only */
+    uint8_t *codes;         /* [n_in] */
+    float *scales, *biases; /* [n_in / group] */
+    float *values;          /* [n_in], float tiles only */
 } source_row;
 
-static status fill_float_row(const tile_matrix *t, const matrix *src, int row, uint8_t *strip, const source_row *b, error *e)
+static status fill_float_row(const tile_matrix *t, const matrix *src, int row, uint8_t *strip,
+                             const source_row *b, error *e)
 {
     const int lane = row % TILE_ROWS;
     matrix_row_f32(src, row, DTYPE_F32, b->values);
     for (int k = 0; k < t->n_in; k++) {
         const float v = b->values[k];
-        if (!isfinite(v)) return error_set(e, E_FORMAT, "%s: row %d: weight %d is not finite", src->path, row, k);
+        if (!isfinite(v))
+            return error_set(e, E_FORMAT, "%s: row %d: weight %d is not finite", src->path, row, k);
         uint8_t *tile = strip + (size_t)k * t->tile_bytes;
         if (t->type == TILE_F32) {
             memcpy(tile + sizeof v * (size_t)lane, &v, sizeof v);
@@ -112,8 +130,9 @@ static status fill_float_row(const tile_matrix *t, const matrix *src, int row, u
         }
         const uint16_t half = dtype_f32_to_bf16(v);
         if (dtype_bf16_to_f32(half) != v)
-            return error_set(e, E_UNSUPPORTED, "%s: row %d: weight %d is %a, which bfloat16 does not hold", src->path, row, k,
-                             (double)v);
+            return error_set(e, E_UNSUPPORTED,
+                             "%s: row %d: weight %d is %a, which bfloat16 does not hold", src->path,
+                             row, k, (double)v);
         memcpy(tile + sizeof half * (size_t)lane, &half, sizeof half);
     }
     return OK;
@@ -135,31 +154,36 @@ static void put_codes(const tile_matrix *t, uint8_t *strip, int lane, const uint
         }
     }
 }
-static status put_scales(const tile_matrix *t, const matrix *src, int row, uint8_t *strip, const source_row *b, error *e)
+static status put_scales(const tile_matrix *t, const matrix *src, int row, uint8_t *strip,
+                         const source_row *b, error *e)
 {
     const int lane = row % TILE_ROWS, groups = t->n_in / t->group;
     const size_t bytes = (size_t)dtype_bits(t->scale_type) / 8;
-    matrix_row_scales(src, row, b->scales, is_affine(t->type) || t->type == TILE_T2 ? b->biases : NULL);
+    matrix_row_scales(src, row, b->scales,
+                      is_affine(t->type) || t->type == TILE_T2 ? b->biases : NULL);
     for (int g = 0; g < groups; g++) {
         uint8_t *at = strip + (size_t)g * t->tile_bytes + code_bytes(t);
         if (t->type == TILE_E4) { /* the byte itself; 255 decodes to infinity */
             if (!isfinite(b->scales[g]))
-                return error_set(e, E_FORMAT, "%s: row %d: scale %d is byte 255, want 0..254", src->path, row, g);
+                return error_set(e, E_FORMAT, "%s: row %d: scale %d is byte 255, want 0..254",
+                                 src->path, row, g);
             at[lane] = (uint8_t)(127 + ilogbf(b->scales[g]));
             continue;
         }
         if (!isfinite(b->scales[g]) || !isfinite(b->biases[g]))
-            return error_set(e, E_FORMAT, "%s: row %d: scale or bias %d is not finite", src->path, row, g);
+            return error_set(e, E_FORMAT, "%s: row %d: scale or bias %d is not finite", src->path,
+                             row, g);
         if (t->type == TILE_T2 && b->biases[g] != -b->scales[g])
-            return error_set(e, E_FORMAT, "%s: row %d: bias %d is %a, want minus the scale, %a", src->path, row, g,
-                             (double)b->biases[g], (double)-b->scales[g]);
+            return error_set(e, E_FORMAT, "%s: row %d: bias %d is %a, want minus the scale, %a",
+                             src->path, row, g, (double)b->biases[g], (double)-b->scales[g]);
         dtype_encode(t->scale_type, &b->scales[g], 1, at + bytes * (size_t)lane);
-        if (is_affine(t->type)) dtype_encode(t->scale_type, &b->biases[g], 1, at + bytes * (size_t)(TILE_ROWS + lane));
+        if (is_affine(t->type))
+            dtype_encode(t->scale_type, &b->biases[g], 1, at + bytes * (size_t)(TILE_ROWS + lane));
     }
     return OK;
 }
-static status fill_code_row(const tile_matrix *t, const matrix *src, int row, uint8_t *strip, const source_row *b,
-                            int64_t *code3, error *e)
+static status fill_code_row(const tile_matrix *t, const matrix *src, int row, uint8_t *strip,
+                            const source_row *b, int64_t *code3, error *e)
 {
     matrix_row_codes(src, row, b->codes);
     if (t->type == TILE_T2)
@@ -167,12 +191,15 @@ static status fill_code_row(const tile_matrix *t, const matrix *src, int row, ui
     put_codes(t, strip, row % TILE_ROWS, b->codes);
     return put_scales(t, src, row, strip, b, e);
 }
-status tile_fill(const tile_matrix *t, const matrix *src, int from, int to, int64_t *code3, error *e)
+status tile_fill(const tile_matrix *t, const matrix *src, int from, int to, int64_t *code3,
+                 error *e)
 {
     CHECK(t->data && 0 <= from && from <= to && to <= tile_strips(t));
     const size_t n = (size_t)t->n_in, groups = n / (size_t)t->group;
-    uint8_t *memory = mem_alloc(is_float(t->type) ? n * sizeof(float) : n + 2 * groups * sizeof(float));
-    if (!memory) return error_set(e, E_NOMEM, "%s: no memory for a row of %zu weights", src->path, n);
+    uint8_t *memory =
+        mem_alloc(is_float(t->type) ? n * sizeof(float) : n + 2 * groups * sizeof(float));
+    if (!memory)
+        return error_set(e, E_NOMEM, "%s: no memory for a row of %zu weights", src->path, n);
     const source_row b = { .codes = memory + 2 * groups * sizeof(float),
                            .scales = (float *)(void *)memory,
                            .biases = (float *)(void *)memory + groups,
@@ -203,7 +230,8 @@ static void tile_values(const tile_matrix *t, const uint8_t *tile, int lane, flo
     float scale, bias = 0;
     if (t->type == TILE_E4) scale = ldexpf(1.0f, (int)p[lane] - 127);
     else dtype_decode(t->scale_type, p + bytes * (size_t)lane, 1, &scale);
-    if (is_affine(t->type)) dtype_decode(t->scale_type, p + bytes * (size_t)(TILE_ROWS + lane), 1, &bias);
+    if (is_affine(t->type))
+        dtype_decode(t->scale_type, p + bytes * (size_t)(TILE_ROWS + lane), 1, &bias);
     for (int k = 0; k < t->group; k++) {
         const unsigned code = tile_code(tile, code_bits(t->type), lane, k);
         if (t->type == TILE_T2) out[k] = scale * (float)((int)code - 1);

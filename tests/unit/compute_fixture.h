@@ -1,4 +1,5 @@
-/* compute_fixture.h - random weights in every stored format, and random rows, for the tests of compute. */
+/* compute_fixture.h - random weights in every stored format, and random rows, for the tests of
+ * compute. */
 #ifndef COMPUTE_FIXTURE_H
 #define COMPUTE_FIXTURE_H
 #include "test.h"
@@ -52,7 +53,12 @@ static inline tensor tensor_of(dtype t, int64_t rows, int64_t cols, uint8_t **by
     const uint64_t n = (uint64_t)rows * (uint64_t)cols * (uint64_t)dtype_bits(t) / 8;
     *bytes = mem_alloc(n);
     EXPECT(*bytes);
-    return (tensor){ .name = STR("t"), .type = t, .rank = 2, .shape = { rows, cols }, .data = *bytes, .bytes = n };
+    return (tensor){ .name = STR("t"),
+                     .type = t,
+                     .rank = 2,
+                     .shape = { rows, cols },
+                     .data = *bytes,
+                     .bytes = n };
 }
 static inline void weights_free(weights *w)
 {
@@ -60,7 +66,8 @@ static inline void weights_free(weights *w)
     mem_free(w->tiles.data);
 }
 /* `extreme`: every code at its maximum; else random codes, scales of both signs around 0.01. */
-static inline void weights_source(weights *w, const weight_kind *kind, int n_out, int n_in, uint64_t seed, bool extreme)
+static inline void weights_source(weights *w, const weight_kind *kind, int n_out, int n_in,
+                                  uint64_t seed, bool extreme)
 {
     rng r = { seed };
     const quant_format f = kind->format;
@@ -78,7 +85,9 @@ static inline void weights_source(weights *w, const weight_kind *kind, int n_out
     uint8_t *codes = mem_alloc((size_t)n_in);
     for (int row = 0; row < n_out; row++) {
         for (int k = 0; k < n_in; k++) {
-            codes[k] = (uint8_t)(extreme ? (1u << f.bits) - 1 : rng_below(&r, kind->ternary && k % 50 ? 3 : 1u << f.bits));
+            codes[k] =
+                (uint8_t)(extreme ? (1u << f.bits) - 1
+                                  : rng_below(&r, kind->ternary && k % 50 ? 3 : 1u << f.bits));
             if (f.mode == QUANT_MXFP8 && (codes[k] & 0x7f) == 0x7f) codes[k] ^= 1; /* NaN */
         }
         quant_pack(codes, f.bits, n_in, w->bytes[0] + (int64_t)row * n_in * f.bits / 8);
@@ -89,7 +98,8 @@ static inline void weights_source(weights *w, const weight_kind *kind, int n_out
     w->biases = tensor_of(kind->type, n_out, n_in / f.group, &w->bytes[2]);
     for (int64_t g = 0; g < groups; g++) {
         if (f.mode != QUANT_AFFINE) {
-            w->bytes[1][g] = (uint8_t)(f.mode == QUANT_NVFP4 ? rng_below(&r, 0x7f) : 110 + rng_below(&r, 20));
+            w->bytes[1][g] =
+                (uint8_t)(f.mode == QUANT_NVFP4 ? rng_below(&r, 0x7f) : 110 + rng_below(&r, 20));
             continue;
         }
         float scale = dtype_round(kind->type, (float)(0.01 * rng_normal(&r)));
@@ -111,7 +121,8 @@ static inline void weights_tile(weights *w)
     EXPECT(w->tiles.data);
     EXPECT_OK(tile_fill(&w->tiles, &w->m, 0, tile_strips(&w->tiles), &code3, &e), e);
 }
-static inline void weights_init(weights *w, const weight_kind *kind, int n_out, int n_in, uint64_t seed)
+static inline void weights_init(weights *w, const weight_kind *kind, int n_out, int n_in,
+                                uint64_t seed)
 {
     weights_source(w, kind, n_out, n_in, seed, false);
     weights_tile(w);
@@ -136,7 +147,10 @@ static inline float *random_floats(size_t n, uint64_t seed)
     }
     return x;
 }
-static inline bool same_bits(const void *a, const void *b, size_t bytes) { return memcmp(a, b, bytes) == 0; }
+static inline bool same_bits(const void *a, const void *b, size_t bytes)
+{
+    return memcmp(a, b, bytes) == 0;
+}
 static inline compute *open_compute(const char *cpu, int threads)
 {
     error e;

@@ -1,10 +1,12 @@
-/* K1 and K2 through the public interface: a row's result does not depend on the number of rows or threads. */
+/* K1 and K2 through the public interface: a row's result does not depend on the number of rows or
+ * threads. */
 #include "compute_fixture.h"
 
 enum { MAX_ROWS = 33, THREADS = 5 };
 static const int thread_counts[THREADS] = { 1, 2, 3, 7, 16 };
 
-static float *matmul_all(compute *c, const weights *w, const float *x, int rows, const rotation *rot, compute_mode mode)
+static float *matmul_all(compute *c, const weights *w, const float *x, int rows,
+                         const rotation *rot, compute_mode mode)
 {
     const int n = (int)w->m.in, out = (int)w->m.out;
     const unsigned needs = compute_needs(&w->tiles, mode);
@@ -36,7 +38,8 @@ static void matmul_is_row_independent(const weight_kind *kind, compute_mode mode
         compute *c = open_compute(NULL, thread_counts[t]);
         for (int rows = 1; rows <= MAX_ROWS; rows += t == 0 ? 1 : 6) {
             float *y = matmul_all(c, &w, x, rows, &rot, mode);
-            if (!same_bits(y, want, (size_t)rows * OUT * sizeof *y)) FAIL("%s: %d rows, %d threads", kind->name, rows, thread_counts[t]);
+            if (!same_bits(y, want, (size_t)rows * OUT * sizeof *y))
+                FAIL("%s: %d rows, %d threads", kind->name, rows, thread_counts[t]);
             mem_free(y);
         }
         compute_close(c);
@@ -49,7 +52,8 @@ static void matmul_is_row_independent(const weight_kind *kind, compute_mode mode
 }
 TEST(K1_K2_matmul_int8)
 {
-    for (int k = 0; k < WEIGHT_KINDS; k++) matmul_is_row_independent(&weight_kinds[k], COMPUTE_INT8);
+    for (int k = 0; k < WEIGHT_KINDS; k++)
+        matmul_is_row_independent(&weight_kinds[k], COMPUTE_INT8);
 }
 TEST(K1_K2_matmul_f32)
 {
@@ -99,13 +103,22 @@ typedef struct gdn_data {
     float *u, *g, *beta, *state; /* inputs of `rows` rows, state at the start */
 } gdn_data;
 
-static size_t state_floats(const gdn_shape *s) { return (size_t)(s->n_v_head * s->v_dim * s->k_dim); }
+static size_t state_floats(const gdn_shape *s)
+{
+    return (size_t)(s->n_v_head * s->v_dim * s->k_dim);
+}
 static gdn_data gdn_random(gdn_shape s, int rows, uint64_t seed)
 {
-    gdn_data d = { s, rows, random_floats((size_t)(rows * gdn_channels(&s)), seed), floats((size_t)(rows * s.n_v_head)),
-                   floats((size_t)(rows * s.n_v_head)), random_floats(state_floats(&s), seed + 1) };
-    float *a = random_floats((size_t)(rows * s.n_v_head), seed + 2), *b = random_floats((size_t)(rows * s.n_v_head), seed + 3);
-    float *log_a = random_floats((size_t)s.n_v_head, seed + 4), *dt = random_floats((size_t)s.n_v_head, seed + 5);
+    gdn_data d = { s,
+                   rows,
+                   random_floats((size_t)(rows * gdn_channels(&s)), seed),
+                   floats((size_t)(rows * s.n_v_head)),
+                   floats((size_t)(rows * s.n_v_head)),
+                   random_floats(state_floats(&s), seed + 1) };
+    float *a = random_floats((size_t)(rows * s.n_v_head), seed + 2),
+          *b = random_floats((size_t)(rows * s.n_v_head), seed + 3);
+    float *log_a = random_floats((size_t)s.n_v_head, seed + 4),
+          *dt = random_floats((size_t)s.n_v_head, seed + 5);
     compute *c = open_compute("ref", 1);
     compute_gdn_gates(c, &s, d.u, d.g, d.beta, a, b, log_a, dt, rows);
     compute_close(c);
@@ -124,7 +137,8 @@ static void gdn_data_free(gdn_data *d)
 }
 static gdn_tape tape_new(const gdn_shape *s)
 {
-    return (gdn_tape){ floats((size_t)(16 * s->n_k_head * s->k_dim)), floats((size_t)(16 * s->n_v_head * s->v_dim)),
+    return (gdn_tape){ floats((size_t)(16 * s->n_k_head * s->k_dim)),
+                       floats((size_t)(16 * s->n_v_head * s->v_dim)),
                        floats((size_t)(16 * s->n_v_head)) };
 }
 static void tape_free(gdn_tape *t)
@@ -133,15 +147,21 @@ static void tape_free(gdn_tape *t)
     mem_free(t->delta);
     mem_free(t->g);
 }
-/* Rows in random cuts, final or provisional with some taken back, equal the same rows one at a time. */
+/* Rows in random cuts, final or provisional with some taken back, equal the same rows one at a
+ * time. */
 TEST(K5_recurrence_in_any_cuts)
 {
-    static const gdn_shape shapes[] = { { 2, 4, 32, 48, 4 }, { 1, 3, 128, 128, 4 }, { 2, 6, 64, 32, 4 }, { 2, 2, 16, 20, 4 } };
+    static const gdn_shape shapes[] = { { 2, 4, 32, 48, 4 },
+                                        { 1, 3, 128, 128, 4 },
+                                        { 2, 6, 64, 32, 4 },
+                                        { 2, 2, 16, 20, 4 } };
     for (int i = 0; i < 4; i++) {
         const gdn_shape s = shapes[i];
-        const size_t bytes = state_floats(&s) * sizeof(float), width = (size_t)(s.n_v_head * s.v_dim);
+        const size_t bytes = state_floats(&s) * sizeof(float),
+                     width = (size_t)(s.n_v_head * s.v_dim);
         gdn_data d = gdn_random(s, 40, (uint64_t)(10 * i));
-        float *want = floats(40 * width), *state = floats(state_floats(&s)), *final = floats(state_floats(&s));
+        float *want = floats(40 * width), *state = floats(state_floats(&s)),
+              *final = floats(state_floats(&s));
         compute *c = open_compute(NULL, 1);
         memcpy(final, d.state, bytes);
         for (int r = 0; r < 40; r++) {
@@ -157,9 +177,12 @@ TEST(K5_recurrence_in_any_cuts)
             c = open_compute(NULL, thread_counts[run % THREADS]);
             memcpy(state, d.state, bytes);
             for (int row = 0; row < 40;) {
-                const int left = 40 - row, rows = 1 + (int)rng_below(&r, (uint32_t)(left < 9 ? left : 9));
+                const int left = 40 - row,
+                          rows = 1 + (int)rng_below(&r, (uint32_t)(left < 9 ? left : 9));
                 const bool is_final = rng_below(&r, 3) == 0;
-                const gdn_job j = { row, rows, state, pending, tape[last], is_final, tape[1 - last] };
+                const gdn_job j = {
+                    row, rows, state, pending, tape[last], is_final, tape[1 - last]
+                };
                 compute_gdn(c, &s, y, d.u, d.g, d.beta, &j, 1);
                 pending = is_final ? 0 : (int)rng_below(&r, (uint32_t)rows + 1);
                 row += is_final ? rows : pending;
@@ -191,10 +214,13 @@ typedef struct attn_data {
     uint8_t **pages;
 } attn_data;
 
-static attn_data attn_random(kv_type type, int n_head, int n_kv, int dim, int rows, int n_pages, uint64_t seed)
+static attn_data attn_random(kv_type type, int n_head, int n_kv, int dim, int rows, int n_pages,
+                             uint64_t seed)
 {
     error e;
-    attn_data d = { .s = { n_head, INT32_MAX, true, 1.0f / sqrtf((float)dim) }, .rows = rows, .n_pages = n_pages };
+    attn_data d = { .s = { n_head, INT32_MAX, true, 1.0f / sqrtf((float)dim) },
+                    .rows = rows,
+                    .n_pages = n_pages };
     EXPECT_OK(compute_kv_layout(&d.l, type, 2, n_kv, dim, &e), e);
     d.q = random_floats((size_t)(rows * n_head * dim), seed);
     d.k = random_floats((size_t)(rows * n_kv * dim), seed + 1);
@@ -218,14 +244,15 @@ static void attn_free(attn_data *d)
 static void attend_rows(compute *c, attn_data *d, float *out, int row, int rows, int first)
 {
     const attn_job j = { row, rows, row, first, d->pages, d->n_pages };
-    compute_attention(c, &d->s, &d->l, 1, out, d->q, (size_t)(d->s.n_head * d->l.head_dim), (size_t)d->l.head_dim, d->k, d->v,
-                      &j, 1);
+    compute_attention(c, &d->s, &d->l, 1, out, d->q, (size_t)(d->s.n_head * d->l.head_dim),
+                      (size_t)d->l.head_dim, d->k, d->v, &j, 1);
 }
 /* Against f64 arithmetic on the keys and values as they are stored. */
 static void expect_attention(const attn_data *d, const float *out, int row, int first)
 {
     const int n = row + 1, n_kv = d->l.n_kv_head;
-    float *keys = floats((size_t)(n_kv * n * d->l.head_dim)), *values = floats((size_t)(n_kv * n * d->l.head_dim));
+    float *keys = floats((size_t)(n_kv * n * d->l.head_dim)),
+          *values = floats((size_t)(n_kv * n * d->l.head_dim));
     compute_kv_read(&d->l, 1, false, d->pages, d->n_pages, n, keys);
     compute_kv_read(&d->l, 1, true, d->pages, d->n_pages, n, values);
     const int dim = d->l.head_dim, per = d->s.n_head / d->l.n_kv_head;
@@ -243,7 +270,8 @@ static void expect_attention(const attn_data *d, const float *out, int row, int 
             for (int i = 0; i < dim; i++) o[i] += w * (double)v[i];
             for (int i = 0; i < dim; i++) most = fmax(most, fabs((double)v[i]));
         }
-        for (int i = 0; i < dim; i++) worst = fmax(worst, fabs(o[i] / sum - (double)out[(row * d->s.n_head + h) * dim + i]));
+        for (int i = 0; i < dim; i++)
+            worst = fmax(worst, fabs(o[i] / sum - (double)out[(row * d->s.n_head + h) * dim + i]));
         if (!(worst < 3e-7 * (2 + steep) * most)) FAIL("row %d head %d: off by %g", row, h, worst);
         mem_free(o);
     }
@@ -255,10 +283,14 @@ TEST(K1_K2_K5_K7_attention_in_any_cuts)
     static const struct {
         kv_type type;
         int heads, kv, dim, rows;
-    } cases[] = { { KV_F16, 6, 1, 64, 700 }, { KV_F32, 4, 2, 32, 1100 }, { KV_Q8, 4, 4, 128, 80 }, { KV_F32, 24, 4, 256, 70 },
+    } cases[] = { { KV_F16, 6, 1, 64, 700 },
+                  { KV_F32, 4, 2, 32, 1100 },
+                  { KV_Q8, 4, 4, 128, 80 },
+                  { KV_F32, 24, 4, 256, 70 },
                   { KV_F16, 2, 2, 16, 130 } };
     for (int i = 0; i < 5; i++) {
-        attn_data d = attn_random(cases[i].type, cases[i].heads, cases[i].kv, cases[i].dim, cases[i].rows, 20, (uint64_t)i);
+        attn_data d = attn_random(cases[i].type, cases[i].heads, cases[i].kv, cases[i].dim,
+                                  cases[i].rows, 20, (uint64_t)i);
         const size_t width = (size_t)(cases[i].heads * cases[i].dim);
         float *want = floats((size_t)d.rows * width);
         compute *one = open_compute(NULL, 1);
@@ -286,7 +318,8 @@ TEST(K1_K2_K5_K7_attention_in_any_cuts)
 /* A window over a ring of pages sees the same as a window over all pages. */
 TEST(window_and_ring)
 {
-    attn_data d = attn_random(KV_F32, 4, 2, 32, 500, 9, 3), ring = attn_random(KV_F32, 4, 2, 32, 500, 3, 3);
+    attn_data d = attn_random(KV_F32, 4, 2, 32, 500, 9, 3),
+              ring = attn_random(KV_F32, 4, 2, 32, 500, 3, 3);
     d.s.window = ring.s.window = 100;
     float *a = floats(500 * 128), *b = floats(500 * 128);
     compute *c = open_compute(NULL, 2);
@@ -303,9 +336,11 @@ TEST(window_and_ring)
     compute_attention(c, &d.s, &d.l, 1, a, d.q, 128, 32, d.k, d.v, &j, 1);
     for (int r = 490; r < 498; r++) {
         double sum = 0, o = 0;
-        for (int p = r == 490 || r == 491 ? 489 : 490; p < 498; p++) { /* 489 is inside the window of 490 and 491 only */
+        for (int p = r == 490 || r == 491 ? 489 : 490; p < 498;
+             p++) { /* 489 is inside the window of 490 and 491 only */
             double score = 0;
-            for (int i = 0; i < 32; i++) score += (double)d.q[r * 128 + i] * (double)d.k[p * 64 + i];
+            for (int i = 0; i < 32; i++)
+                score += (double)d.q[r * 128 + i] * (double)d.k[p * 64 + i];
             sum += exp(score * (double)d.s.scale);
             o += exp(score * (double)d.s.scale) * (double)d.v[p * 64 + 5];
         }
@@ -324,7 +359,8 @@ TEST(attention_of_many_sequences)
     attn_data d[JOBS];
     attn_job jobs[JOBS];
     compute *c = open_compute(NULL, 3);
-    float *q = floats(JOBS * 20 * 64), *k = floats(JOBS * 20 * 32), *v = floats(JOBS * 20 * 32), *out = floats(JOBS * 20 * 64);
+    float *q = floats(JOBS * 20 * 64), *k = floats(JOBS * 20 * 32), *v = floats(JOBS * 20 * 32),
+          *out = floats(JOBS * 20 * 64);
     float *want = floats(JOBS * 20 * 64), *scratch = floats((LONG + 20) * 64);
     int rows = 0;
     for (int i = 0; i < JOBS; i++) {
@@ -364,8 +400,11 @@ TEST(keys_and_values_read_back)
             for (int h = 0; h < 2; h++)
                 for (int p = 0; p < 150; p++)
                     for (int i = 0; i < 48; i++) {
-                        const float want = x[(p * 2 + h) * 48 + i], have = got[(h * 150 + p) * 48 + i];
-                        const float slack = t == KV_F32 ? 0 : t == KV_F16 ? fabsf(want) / 2048 + 1e-7f : 110.0f / 254;
+                        const float want = x[(p * 2 + h) * 48 + i],
+                                    have = got[(h * 150 + p) * 48 + i];
+                        const float slack = t == KV_F32   ? 0
+                                            : t == KV_F16 ? fabsf(want) / 2048 + 1e-7f
+                                                          : 110.0f / 254;
                         EXPECT(fabsf(want - have) <= slack);
                     }
         }

@@ -9,8 +9,11 @@ static void expect_rows(const weights *w)
         tile_row(&w->tiles, row, got);
         for (int k = 0; k < w->m.in; k++) {
             /* 3d - d, which the pack rounds after each step, is 2d in a ternary tile */
-            const bool twice = w->tiles.type == TILE_T2 && fabsf(got[k] - want[k]) <= 0x1p-23f * fabsf(want[k]);
-            if (got[k] != want[k] && !twice) FAIL("%s row %d weight %d: got %a, want %a", w->m.path, row, k, (double)got[k], (double)want[k]);
+            const bool twice =
+                w->tiles.type == TILE_T2 && fabsf(got[k] - want[k]) <= 0x1p-23f * fabsf(want[k]);
+            if (got[k] != want[k] && !twice)
+                FAIL("%s row %d weight %d: got %a, want %a", w->m.path, row, k, (double)got[k],
+                     (double)want[k]);
         }
     }
     mem_free(want);
@@ -33,9 +36,11 @@ TEST(types_follow_the_pack)
         int kind;
         tile_type type;
         size_t bytes;
-    } want[] = { { 0, TILE_T2, 544 }, { 3, TILE_A2, 576 }, { 4, TILE_A2, 256 }, { 6, TILE_A4, 576 }, { 9, TILE_A4, 1152 },
-                 { 10, TILE_A8, 1088 }, { 13, TILE_A8, 1088 }, { 15, TILE_E4, 272 }, { 16, TILE_B16, 32 },
-                 { 17, TILE_B16, 32 }, { 18, TILE_B16, 32 }, { 19, TILE_F32, 64 }, { 20, TILE_F32, 64 } };
+    } want[] = { { 0, TILE_T2, 544 },   { 3, TILE_A2, 576 },  { 4, TILE_A2, 256 },
+                 { 6, TILE_A4, 576 },   { 9, TILE_A4, 1152 }, { 10, TILE_A8, 1088 },
+                 { 13, TILE_A8, 1088 }, { 15, TILE_E4, 272 }, { 16, TILE_B16, 32 },
+                 { 17, TILE_B16, 32 },  { 18, TILE_B16, 32 }, { 19, TILE_F32, 64 },
+                 { 20, TILE_F32, 64 } };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         weights w;
         weights_init(&w, &weight_kinds[want[i].kind], 20, 128, 7);
@@ -122,7 +127,8 @@ TEST(refuses_what_bfloat16_does_not_hold)
 {
     weights w;
     error e;
-    weights_source(&w, &weight_kinds[16], 4, 256, 1, false); /* mxfp8: smallest element times smallest scale */
+    weights_source(&w, &weight_kinds[16], 4, 256, 1,
+                   false); /* mxfp8: smallest element times smallest scale */
     memset(w.bytes[0], 3, w.weight.bytes);
     memset(w.bytes[1], 0, w.scales.bytes);
     EXPECT_INT(fill(&w, &e), E_UNSUPPORTED);

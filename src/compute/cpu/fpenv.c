@@ -14,8 +14,14 @@ uint64_t fpenv_set(void)
     _mm_setcsr(MODE);
     return found;
 }
-void fpenv_restore(uint64_t mode) { _mm_setcsr((unsigned)mode); }
-bool fpenv_ok(void) { return (_mm_getcsr() & 0xffffu & ~(unsigned)STICKY) == MODE; }
+void fpenv_restore(uint64_t mode)
+{
+    _mm_setcsr((unsigned)mode);
+}
+bool fpenv_ok(void)
+{
+    return (_mm_getcsr() & 0xffffu & ~(unsigned)STICKY) == MODE;
+}
 
 #elif defined(__aarch64__)
 /* FPCR: AHP, DN, FZ, RMode (22-26), FZ16 (19), FIZ, AH, NEP (0-2) */
@@ -33,11 +39,26 @@ uint64_t fpenv_set(void)
     fpenv_restore(found & ~wrong);
     return found;
 }
-void fpenv_restore(uint64_t mode) { __asm__ volatile("msr fpcr, %0" : : "r"(mode)); }
-bool fpenv_ok(void) { return (get() & wrong) == 0; }
+void fpenv_restore(uint64_t mode)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+}
+bool fpenv_ok(void)
+{
+    return (get() & wrong) == 0;
+}
 
 #else /* the mode is the system's default */
-uint64_t fpenv_set(void) { return 0; }
-void fpenv_restore(uint64_t mode) { (void)mode; }
-bool fpenv_ok(void) { return true; }
+uint64_t fpenv_set(void)
+{
+    return 0;
+}
+void fpenv_restore(uint64_t mode)
+{
+    (void)mode;
+}
+bool fpenv_ok(void)
+{
+    return true;
+}
 #endif

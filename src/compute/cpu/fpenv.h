@@ -1,7 +1,7 @@
 /* fpenv.h - the floating-point mode of a thread: nearest even, no flush to zero, exceptions masked.
  *
- * Every thread that computes sets it first: a shared object linked with fast-math flags switches on flush to zero in the
- * thread that loads it, and threads started later inherit that. */
+ * Every thread that computes sets it first: a shared object linked with fast-math flags switches on
+ * flush to zero in the thread that loads it, and threads started later inherit that. */
 #ifndef COMPUTE_CPU_FPENV_H
 #define COMPUTE_CPU_FPENV_H
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 /* ref.c - every operation in plain C, the way docs/kernels.md defines it.
  *
- * This is the oracle that the other tiers are compared with bit for bit, and what runs on a CPU without a tier of its own.
- * It is written to be read against the definitions: one element at a time, no code shared with the other tiers. fmaf and
- * sqrtf are IEEE operations (correctly rounded); no other function of the C library touches a value. */
+ * This is the oracle that the other tiers are compared with bit for bit, and what runs on a CPU
+ * without a tier of its own. It is written to be read against the definitions: one element at a
+ * time, no code shared with the other tiers. fmaf and sqrtf are IEEE operations (correctly
+ * rounded); no other function of the C library touches a value. */
 #include <math.h>
 #include <string.h>
 #include "compute/cpu/canon.h"
@@ -57,7 +58,10 @@ static int reduce(float x, float *r)
     return (int)n;
 }
 /* x * 2^n for a normal x and result */
-static float scale_up(float x, int n) { return float_of(bits_of(x) + ((uint32_t)n << 23)); }
+static float scale_up(float x, int n)
+{
+    return float_of(bits_of(x) + ((uint32_t)n << 23));
+}
 
 static float ref_exp(float x)
 {
@@ -68,7 +72,8 @@ static float ref_exp(float x)
     const int n = reduce(x, &r);
     return scale_up(fmaf(exp_poly(r), r, 1.0f), n);
 }
-/* e^x = result + *low, where low is the rounding error of the last addition; |x| <= -CANON_EXP_LO */
+/* e^x = result + *low, where low is the rounding error of the last addition; |x| <= -CANON_EXP_LO
+ */
 static float exp_two(float x, float *low)
 {
     float r;
@@ -168,8 +173,14 @@ static float lane_dot(const float *x, const float *y, int n)
 typedef struct quad {
     float part[4];
 } quad;
-static void quad_add(quad *q, int k, float a, float b) { q->part[k % 4] = fmaf(a, b, q->part[k % 4]); }
-static float quad_end(const quad *q) { return (q->part[0] + q->part[1]) + (q->part[2] + q->part[3]); }
+static void quad_add(quad *q, int k, float a, float b)
+{
+    q->part[k % 4] = fmaf(a, b, q->part[k % 4]);
+}
+static float quad_end(const quad *q)
+{
+    return (q->part[0] + q->part[1]) + (q->part[2] + q->part[3]);
+}
 
 /* ---- tiles ---- */
 
@@ -178,7 +189,10 @@ static unsigned tile_code(const uint8_t *tile, int bits, int lane, int k)
     const int planes = 8 / bits, z = k / (4 * planes), p = k % (4 * planes) / 4, j = k % 4;
     return tile[64 * z + 4 * lane + j] >> (p * bits) & ((1u << bits) - 1);
 }
-static int tile_bits(tile_type t) { return t == TILE_A8 ? 8 : t == TILE_A4 || t == TILE_E4 ? 4 : 2; }
+static int tile_bits(tile_type t)
+{
+    return t == TILE_A8 ? 8 : t == TILE_A4 || t == TILE_E4 ? 4 : 2;
+}
 static float number(dtype t, const uint8_t *p, int i)
 {
     float v;
@@ -198,15 +212,20 @@ static int code_value(tile_type t, unsigned code)
     static const int e2m1_twice[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
     return t == TILE_T2 ? (int)code - 1 : t == TILE_E4 ? e2m1_twice[code] : (int)code;
 }
-static bool is_affine(tile_type t) { return t == TILE_A2 || t == TILE_A4 || t == TILE_A8; }
+static bool is_affine(tile_type t)
+{
+    return t == TILE_A2 || t == TILE_A4 || t == TILE_A8;
+}
 
-static void ref_matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float *y, size_t stride, int from, int to)
+static void ref_matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float *y, size_t stride,
+                          int from, int to)
 {
     const int groups = w->n_in / w->group;
     for (int j = 16 * from; j < 16 * to && j < w->n_out; j++) {
         for (int r = 0; r < rows; r++) y[(size_t)r * stride + (size_t)j] = 0;
         for (int g = 0; g < groups; g++) {
-            const uint8_t *tile = w->data + (size_t)(j / 16) * w->strip_bytes + (size_t)g * w->tile_bytes;
+            const uint8_t *tile =
+                w->data + (size_t)(j / 16) * w->strip_bytes + (size_t)g * w->tile_bytes;
             const float scale = tile_scale(w, tile, j % 16, false);
             int value[128];
             for (int k = 0; k < w->group; k++)
@@ -219,7 +238,8 @@ static void ref_matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float
                 for (int k = 0; k < w->group; k++) n += value[k] * q[k];
                 *out = fmaf(scale * a->scale[at], (float)n, *out);
                 if (is_affine(w->type))
-                    *out = fmaf(tile_scale(w, tile, j % 16, true) * a->scale[at], (float)a->sum[at], *out);
+                    *out = fmaf(tile_scale(w, tile, j % 16, true) * a->scale[at], (float)a->sum[at],
+                                *out);
             }
         }
     }
@@ -229,7 +249,9 @@ static float float_output(const tile_matrix *w, const uint8_t *tiles, int lane, 
     if (w->type == TILE_B16 || w->type == TILE_F32) {
         quad q = { { 0 } };
         for (int k = 0; k < w->n_in; k++)
-            quad_add(&q, k, number(w->type == TILE_B16 ? DTYPE_BF16 : DTYPE_F32, tiles + (size_t)k * w->tile_bytes, lane),
+            quad_add(&q, k,
+                     number(w->type == TILE_B16 ? DTYPE_BF16 : DTYPE_F32,
+                            tiles + (size_t)k * w->tile_bytes, lane),
                      x[k]);
         return quad_end(&q);
     }
@@ -239,7 +261,8 @@ static float float_output(const tile_matrix *w, const uint8_t *tiles, int lane, 
         quad n = { { 0 } }, u = { { 0 } };
         for (int k = 0; k < w->group; k++) {
             const float v = x[g * w->group + k];
-            quad_add(&n, k, (float)code_value(w->type, tile_code(tile, tile_bits(w->type), lane, k)), v);
+            quad_add(&n, k,
+                     (float)code_value(w->type, tile_code(tile, tile_bits(w->type), lane, k)), v);
             quad_add(&u, k, 1.0f, v);
         }
         y = fmaf(tile_scale(w, tile, lane, false), quad_end(&n), y);
@@ -247,12 +270,14 @@ static float float_output(const tile_matrix *w, const uint8_t *tiles, int lane, 
     }
     return y;
 }
-static void ref_matmul_f32(const tile_matrix *w, const float *x, int rows, float *y, size_t stride, int from, int to)
+static void ref_matmul_f32(const tile_matrix *w, const float *x, int rows, float *y, size_t stride,
+                           int from, int to)
 {
     for (int j = 16 * from; j < 16 * to && j < w->n_out; j++)
         for (int r = 0; r < rows; r++)
-            y[(size_t)r * stride + (size_t)j] = float_output(w, w->data + (size_t)(j / 16) * w->strip_bytes, j % 16,
-                                                             x + (size_t)r * (size_t)w->n_in);
+            y[(size_t)r * stride + (size_t)j] =
+                float_output(w, w->data + (size_t)(j / 16) * w->strip_bytes, j % 16,
+                             x + (size_t)r * (size_t)w->n_in);
 }
 
 /* ---- rotation and quantization ---- */
@@ -291,14 +316,17 @@ static float quantize_group(int8_t *q, int32_t *sum, const float *x, int n)
     if (most < CANON_TINY_ROW) return 0.0f;
     const float inverse = 127.0f / float_of(most);
     for (int k = 0; k < n; k++) {
-        q[k] = (int8_t)nearbyint((double)x[k] * (double)inverse); /* the product is exact in double */
+        q[k] =
+            (int8_t)nearbyint((double)x[k] * (double)inverse); /* the product is exact in double */
         *sum += q[k];
     }
     return float_of(most) / 127.0f;
 }
-static void ref_quantize(int8_t *q, float *scale, int32_t *sum, const float *x, int groups, int group)
+static void ref_quantize(int8_t *q, float *scale, int32_t *sum, const float *x, int groups,
+                         int group)
 {
-    for (int g = 0; g < groups; g++) scale[g] = quantize_group(q + g * group, sum + g, x + g * group, group);
+    for (int g = 0; g < groups; g++)
+        scale[g] = quantize_group(q + g * group, sum + g, x + g * group, group);
 }
 
 /* ---- rows ---- */
@@ -339,14 +367,16 @@ static void ref_rope(float *x, const float *cosine, const float *sine, int half)
         x[i + half] = fmaf(a, sine[i], b * cosine[i]);
     }
 }
-static void ref_gates(float *g, float *beta, const float *a, const float *b, const float *a_log, const float *dt_bias, int n)
+static void ref_gates(float *g, float *beta, const float *a, const float *b, const float *a_log,
+                      const float *dt_bias, int n)
 {
     for (int i = 0; i < n; i++) {
         g[i] = ref_exp(-(ref_exp(a_log[i]) * ref_softplus(a[i] + dt_bias[i])));
         beta[i] = ref_sigmoid(b[i]);
     }
 }
-static void ref_gated_norm(float *o, const float *y, const float *z, const float *w, int n, float eps)
+static void ref_gated_norm(float *o, const float *y, const float *z, const float *w, int n,
+                           float eps)
 {
     const float r = 1.0f / sqrtf(lane_dot(y, y, n) / (float)n + eps);
     for (int i = 0; i < n; i++) o[i] = ref_silu(z[i]) * ((y[i] * r) * w[i]);
@@ -355,21 +385,23 @@ static void ref_head_gate(float *o, const float *gate, int n)
 {
     for (int i = 0; i < n; i++) o[i] = o[i] * ref_sigmoid(gate[i]);
 }
-static void ref_conv(float *y, const float *x, const float *window, const float *w, int taps, int channels, int rows,
-                     int from, int to)
+static void ref_conv(float *y, const float *x, const float *window, const float *w, int taps,
+                     int channels, int rows, int from, int to)
 {
     for (int r = 0; r < rows; r++)
         for (int c = from; c < to; c++) {
             float sum = 0;
             for (int t = 0; t < taps; t++) {
                 const int row = r + t - (taps - 1); /* negative: in the window */
-                const float *in = row < 0 ? window + (taps - 1 + row) * channels : x + row * channels;
+                const float *in =
+                    row < 0 ? window + (taps - 1 + row) * channels : x + row * channels;
                 sum = fmaf(w[c * taps + t], in[c], sum);
             }
             y[r * channels + c] = ref_silu(sum);
         }
 }
-static void ref_dynconv(float *y, const float *x, int n, const float *base, const float *d, int have, int group)
+static void ref_dynconv(float *y, const float *x, int n, const float *base, const float *d,
+                        int have, int group)
 {
     for (int c = 0; c < n; c++) {
         float sum = 0;
@@ -388,7 +420,8 @@ static void ref_gdn(const cpu_gdn *u)
         memcpy(s, stored, (size_t)u->k_dim * sizeof *s);
         for (int r = 0; r < u->pending; r++) {
             const float *k = u->old_k + (size_t)r * u->old_k_stride;
-            const float g = u->old_g[(size_t)r * u->g_stride], delta = u->old_delta[(size_t)r * u->y_stride + (size_t)i];
+            const float g = u->old_g[(size_t)r * u->g_stride],
+                        delta = u->old_delta[(size_t)r * u->y_stride + (size_t)i];
             for (int j = 0; j < u->k_dim; j++) s[j] = fmaf(delta, k[j], g * s[j]);
         }
         if (u->pending) memcpy(stored, s, (size_t)u->k_dim * sizeof *s);
@@ -397,7 +430,8 @@ static void ref_gdn(const cpu_gdn *u)
             const float g = u->g[(size_t)r * u->g_stride], beta = u->beta[(size_t)r * u->g_stride];
             const size_t at = (size_t)r * u->y_stride + (size_t)i;
             for (int j = 0; j < u->k_dim; j++) s[j] = g * s[j];
-            const float delta = beta * (u->v[(size_t)r * u->u_stride + (size_t)i] - lane_dot(s, k, u->k_dim));
+            const float delta =
+                beta * (u->v[(size_t)r * u->u_stride + (size_t)i] - lane_dot(s, k, u->k_dim));
             for (int j = 0; j < u->k_dim; j++) s[j] = fmaf(delta, k[j], s[j]);
             u->y[at] = lane_dot(s, q, u->k_dim);
             if (!u->final) u->delta[at] = delta;
@@ -408,12 +442,16 @@ static void ref_gdn(const cpu_gdn *u)
 
 /* ---- attention ---- */
 
-static float saturate_f16(float x) { return x > 65504.0f ? 65504.0f : x < -65504.0f ? -65504.0f : x; }
+static float saturate_f16(float x)
+{
+    return x > 65504.0f ? 65504.0f : x < -65504.0f ? -65504.0f : x;
+}
 
 /* Byte offset of element d of a slot, in keys or values. */
 static size_t kv_offset(kv_type t, int dim, bool value, int slot, int d)
 {
-    const int at = value ? KV_PAGE * dim + slot * dim + d : ((slot / 16) * dim + d) * 16 + slot % 16;
+    const int at =
+        value ? KV_PAGE * dim + slot * dim + d : ((slot / 16) * dim + d) * 16 + slot % 16;
     return (size_t)at * cpu_kv_element(t);
 }
 static void store_vector(kv_type t, int dim, uint8_t *block, bool value, int slot, const float *x)
@@ -422,7 +460,9 @@ static void store_vector(kv_type t, int dim, uint8_t *block, bool value, int slo
     if (t == KV_Q8) {
         int32_t sum;
         const float scale = quantize_group(code, &sum, x, dim);
-        memcpy(block + cpu_kv_scales(t, dim) + sizeof scale * (size_t)(value ? KV_PAGE + slot : slot), &scale, sizeof scale);
+        memcpy(block + cpu_kv_scales(t, dim) +
+                   sizeof scale * (size_t)(value ? KV_PAGE + slot : slot),
+               &scale, sizeof scale);
     }
     for (int d = 0; d < dim; d++) {
         uint8_t *p = block + kv_offset(t, dim, value, slot, d);
@@ -432,7 +472,8 @@ static void store_vector(kv_type t, int dim, uint8_t *block, bool value, int slo
         else memcpy(p, &code[d], 1);
     }
 }
-static void ref_kv_store(kv_type t, int dim, uint8_t *block, int slot, const float *k, const float *v)
+static void ref_kv_store(kv_type t, int dim, uint8_t *block, int slot, const float *k,
+                         const float *v)
 {
     store_vector(t, dim, block, false, slot, k);
     store_vector(t, dim, block, true, slot, v);
@@ -451,7 +492,9 @@ static float kv_element(kv_type t, int dim, const uint8_t *block, bool value, in
 }
 static float kv_scale(kv_type t, int dim, const uint8_t *block, bool value, int slot)
 {
-    return t == KV_Q8 ? number(DTYPE_F32, block + cpu_kv_scales(t, dim), value ? KV_PAGE + slot : slot) : 1.0f;
+    return t == KV_Q8
+               ? number(DTYPE_F32, block + cpu_kv_scales(t, dim), value ? KV_PAGE + slot : slot)
+               : 1.0f;
 }
 static void attend_one(kv_type t, int dim, uint8_t *const *blocks, const cpu_query *q)
 {
@@ -459,7 +502,8 @@ static void attend_one(kv_type t, int dim, uint8_t *const *blocks, const cpu_que
     for (int i = q->from; i < q->to; i++) {
         quad sum = { { 0 } };
         for (int d = 0; d < dim; d++)
-            quad_add(&sum, d, kv_element(t, dim, blocks[i / KV_PAGE], false, i % KV_PAGE, d), q->q[d]);
+            quad_add(&sum, d, kv_element(t, dim, blocks[i / KV_PAGE], false, i % KV_PAGE, d),
+                     q->q[d]);
         p[i] = quad_end(&sum) * kv_scale(t, dim, blocks[i / KV_PAGE], false, i % KV_PAGE);
         if (p[i] > most) most = p[i];
     }
@@ -481,7 +525,8 @@ static void ref_attend(kv_type t, int dim, uint8_t *const *blocks, const cpu_que
 {
     for (int i = 0; i < n; i++) attend_one(t, dim, blocks, &q[i]);
 }
-static void ref_attend_merge(float *out, float *max_sum, const float *span, const float *span_max_sum, int dim)
+static void ref_attend_merge(float *out, float *max_sum, const float *span,
+                             const float *span_max_sum, int dim)
 {
     if (max_sum[1] == 0) {
         memcpy(out, span, (size_t)dim * sizeof *out);
@@ -537,7 +582,10 @@ static int32_t ref_argmax(const float *x, int n)
 /* ---- is this arithmetic IEEE, as compiled and as the thread is set? ---- */
 
 /* Not inlined: with the operands in sight a compiler may fuse elsewhere and not here. */
-static __attribute__((noinline)) float two_steps(float a, float b, float c) { return a * b + c; }
+static __attribute__((noinline)) float two_steps(float a, float b, float c)
+{
+    return a * b + c;
+}
 
 static unsigned ref_selfcheck(void)
 {
@@ -547,22 +595,45 @@ static unsigned ref_selfcheck(void)
     unsigned bad = 0;
     if (bits_of(fmaf(y, y, d)) != 0x33800000u) bad |= CPU_BAD_FMA;
     if (two_steps(y, y, d) != 0.0f) bad |= CPU_BAD_CONTRACT;
-    if (bits_of(tiny * half) != 0x00400000u || bits_of(float_of(0x00400000u) * (one + one)) != 0x00800000u)
+    if (bits_of(tiny * half) != 0x00400000u ||
+        bits_of(float_of(0x00400000u) * (one + one)) != 0x00800000u)
         bad |= CPU_BAD_SUBNORM;
     if (bits_of(one + eps * eps) != 0x3f800000u || bits_of(one + 3 * eps * eps) != 0x3f800002u ||
         bits_of(-one - eps * eps * half) != 0xbf800000u)
         bad |= CPU_BAD_ROUND;
     if ((one + big) - big != 0.0f) bad |= CPU_BAD_ASSOC;
-    if (bits_of(in[6] / three) != 0x3fd55555u || bits_of(in[7] / three) != 0x40155555u) bad |= CPU_BAD_RECIP;
+    if (bits_of(in[6] / three) != 0x3fd55555u || bits_of(in[7] / three) != 0x40155555u)
+        bad |= CPU_BAD_RECIP;
     if (nan == nan || !(nan != nan)) bad |= CPU_BAD_NAN;
     return bad;
 }
 
 const cpu_ops cpu_ref = {
-    .name = "ref", .selfcheck = ref_selfcheck, .eval = ref_eval, .matmul_q8 = ref_matmul_q8, .matmul_f32 = ref_matmul_f32,
-    .rotate = ref_rotate, .unrotate = ref_unrotate, .quantize = ref_quantize, .rmsnorm = ref_rmsnorm,
-    .l2norm = ref_l2norm, .add = ref_add, .swiglu = ref_swiglu, .softcap = ref_softcap, .finite = ref_finite,
-    .rope = ref_rope, .gates = ref_gates, .gated_norm = ref_gated_norm, .head_gate = ref_head_gate, .conv = ref_conv,
-    .dynconv = ref_dynconv, .gdn = ref_gdn, .kv_store = ref_kv_store, .attend = ref_attend,
-    .attend_merge = ref_attend_merge, .attend_end = ref_attend_end, .topk = ref_topk, .argmax = ref_argmax,
+    .name = "ref",
+    .selfcheck = ref_selfcheck,
+    .eval = ref_eval,
+    .matmul_q8 = ref_matmul_q8,
+    .matmul_f32 = ref_matmul_f32,
+    .rotate = ref_rotate,
+    .unrotate = ref_unrotate,
+    .quantize = ref_quantize,
+    .rmsnorm = ref_rmsnorm,
+    .l2norm = ref_l2norm,
+    .add = ref_add,
+    .swiglu = ref_swiglu,
+    .softcap = ref_softcap,
+    .finite = ref_finite,
+    .rope = ref_rope,
+    .gates = ref_gates,
+    .gated_norm = ref_gated_norm,
+    .head_gate = ref_head_gate,
+    .conv = ref_conv,
+    .dynconv = ref_dynconv,
+    .gdn = ref_gdn,
+    .kv_store = ref_kv_store,
+    .attend = ref_attend,
+    .attend_merge = ref_attend_merge,
+    .attend_end = ref_attend_end,
+    .topk = ref_topk,
+    .argmax = ref_argmax,
 };

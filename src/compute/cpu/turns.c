@@ -41,7 +41,10 @@ static frac power(frac g, int n) /* n >= 1; about 2 log2(n) truncations of 2^-12
     }
     return r;
 }
-static void set_bit(frac *f, int bit) { f->w[bit / 32] |= 1u << (bit % 32); }
+static void set_bit(frac *f, int bit)
+{
+    f->w[bit / 32] |= 1u << (bit % 32);
+}
 
 /* 1 / theta for a double theta = m 2^e with m odd, by long division, one bit at a time */
 static frac invert(double theta)
@@ -68,8 +71,10 @@ static frac invert(double theta)
 }
 bool turns_init(turns *t, double theta, int dim)
 {
-    if (dim < 2 || dim % 2 || dim / 2 > TURNS_MAX_HALF || !(theta > 1.0) || theta > 0x1p60) return false;
-    /* step = theta^(-2/dim): the largest fraction whose power half is at most 1/theta, found bit by bit */
+    if (dim < 2 || dim % 2 || dim / 2 > TURNS_MAX_HALF || !(theta > 1.0) || theta > 0x1p60)
+        return false;
+    /* step = theta^(-2/dim): the largest fraction whose power half is at most 1/theta, found bit by
+     * bit */
     const frac inverse = invert(theta);
     frac step = { { 0, 0, 0, 0 } };
     t->half = dim / 2;
@@ -78,7 +83,8 @@ bool turns_init(turns *t, double theta, int dim)
         set_bit(&f, bit);
         if (compare(power(f, t->half), inverse) <= 0) step = f;
     }
-    static const frac radian = { { 0x7d4d3770u, 0x7f09d5f4u, 0x9391054au, 0x28be60dbu } }; /* 1/(2 pi) */
+    static const frac radian = { { 0x7d4d3770u, 0x7f09d5f4u, 0x9391054au,
+                                   0x28be60dbu } }; /* 1/(2 pi) */
     for (int i = 0; i < t->half; i++) {
         const frac f = i == 0 ? radian : multiply(radian, power(step, i));
         memcpy(t->turn[i], f.w, sizeof f.w);
@@ -127,13 +133,25 @@ void turns_row(const turns *t, uint32_t position, float *cosine, float *sine)
         const uint64_t quarter = (high + (UINT64_C(1) << 61)) >> 62; /* the nearest quarter turn */
         const int64_t rest = (int64_t)(high - (quarter << 62));      /* in [-2^61, 2^61) */
         const double part = (double)rest * 0x1p-64 + (double)(int64_t)(low >> 11) * 0x1p-117;
-        const double angle = part * 0x1.921fb54442d18p+2;            /* 2 pi */
+        const double angle = part * 0x1.921fb54442d18p+2; /* 2 pi */
         const float s = (float)sin_taylor(angle), k = (float)cos_taylor(angle);
         switch (quarter & 3) {
-        case 0: cosine[i] = k; sine[i] = s; break;
-        case 1: cosine[i] = -s; sine[i] = k; break;
-        case 2: cosine[i] = -k; sine[i] = -s; break;
-        default: cosine[i] = s; sine[i] = -k; break;
+        case 0:
+            cosine[i] = k;
+            sine[i] = s;
+            break;
+        case 1:
+            cosine[i] = -s;
+            sine[i] = k;
+            break;
+        case 2:
+            cosine[i] = -k;
+            sine[i] = -s;
+            break;
+        default:
+            cosine[i] = s;
+            sine[i] = -k;
+            break;
         }
     }
 }

@@ -1,8 +1,9 @@
 /* turns.h - cosines and sines of rotary embedding, right for every position.
  *
- * The angle of pair i at position p is p * theta^(-2i/dim). It is kept as an exact 128-bit fraction of a turn, so the
- * reduction of large angles loses nothing: cos and sin are within 0.4999995 ulp up to position 262,144 and beyond. Integers
- * and plain f64 additions and multiplications only: the same bits everywhere. */
+ * The angle of pair i at position p is p * theta^(-2i/dim). It is kept as an exact 128-bit fraction
+ * of a turn, so the reduction of large angles loses nothing: cos and sin are within 0.4999995 ulp
+ * up to position 262,144 and beyond. Integers and plain f64 additions and multiplications only: the
+ * same bits everywhere. */
 #ifndef COMPUTE_CPU_TURNS_H
 #define COMPUTE_CPU_TURNS_H
 #include <stdbool.h>
@@ -11,8 +12,9 @@
 enum { TURNS_MAX_HALF = 256 };
 
 typedef struct turns {
-    int half;                          /* dim / 2 */
-    uint32_t turn[TURNS_MAX_HALF][4];  /* theta^(-2i/dim) / (2 pi) * 2^128, least significant limb first */
+    int half; /* dim / 2 */
+    uint32_t turn[TURNS_MAX_HALF]
+                 [4]; /* theta^(-2i/dim) / (2 pi) * 2^128, least significant limb first */
 } turns;
 
 /* false: dim odd, below 2 or above 512, or theta not in (1, 2^60] */
