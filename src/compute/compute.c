@@ -4,10 +4,9 @@
 #include "compute/compute.h"
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include "base/mem.h"
-#include "compute/cpu/cpu.h"
+#include "compute/cpu/features.h"
 #include "compute/cpu/fpenv.h"
 #include "compute/cpu/turns.h"
 #include "base/banned.h"
@@ -58,19 +57,14 @@ static void run(compute *c, unit_fn *fn, void *arg, int count, size_t work)
 
 static const cpu_ops *find_tier(const char *name)
 {
-    const cpu_ops *const *t = features_tiers();
+    const cpu_ops *const *t = features_get()->tiers;
     if (!name) return *t;
     while (*t && strcmp((*t)->name, name) != 0) t++;
     return *t;
 }
-const char *compute_tiers(char *text, size_t cap)
+const char *compute_tiers(void)
 {
-    size_t at = 0;
-    CHECK(cap > 0);
-    text[0] = 0;
-    for (const cpu_ops *const *t = features_tiers(); *t && at < cap; t++)
-        at += (size_t)snprintf(text + at, cap - at, at ? " %s" : "%s", (*t)->name);
-    return text;
+    return features_get()->names;
 }
 /* Sets the mode of every worker for good, and asks the tier whether arithmetic is what it must be.
  */
@@ -89,11 +83,10 @@ static void check_worker(void *arg, int worker, int workers)
 }
 status compute_open(compute **out, const compute_options *o, error *e)
 {
-    char tiers[64];
     const cpu_ops *ops = find_tier(o->cpu);
     if (!ops)
         return error_set(e, E_UNSUPPORTED, "cpu tier %s: not on this machine, want one of: %s",
-                         o->cpu, compute_tiers(tiers, sizeof tiers));
+                         o->cpu, compute_tiers());
     const int threads = o->threads > 0 ? o->threads : pool_default_threads(NULL, 0);
     compute *c = mem_zalloc(sizeof *c);
     if (!c) return error_set(e, E_NOMEM, "compute: no memory");

@@ -23,8 +23,8 @@ void compute_close(compute *c);
 const char *compute_tier(const compute *c);
 int compute_threads(const compute *c);
 pool *compute_pool(compute *c);
-/* Space-separated tiers that this CPU can run, best first ("avx512 avx2 ref"); returns text. */
-const char *compute_tiers(char *text, size_t cap);
+/* Space-separated tiers that this CPU can run, best first ("avx512 avx2 ref"). */
+const char *compute_tiers(void);
 
 /* ---- activations as operands of a matmul ---- */
 

@@ -435,11 +435,10 @@ TEST(opens_only_tiers_of_this_machine)
 {
     error e;
     compute *c;
-    char tiers[64];
     const compute_options o = { "abacus", 1 };
     EXPECT_INT(compute_open(&c, &o, &e), E_UNSUPPORTED);
     EXPECT(strstr(e.text, "abacus") && strstr(e.text, "ref"));
-    EXPECT(strstr(compute_tiers(tiers, sizeof tiers), "ref"));
+    EXPECT(strstr(compute_tiers(), "ref"));
     c = open_compute("ref", 2);
     EXPECT_STR(compute_tier(c), "ref");
     EXPECT_INT(compute_threads(c), 2);

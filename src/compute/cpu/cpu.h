@@ -130,7 +130,4 @@ extern const cpu_ops cpu_avx2, cpu_avxvnni, cpu_avx512, cpu_amx;
 #elif defined(__aarch64__)
 extern const cpu_ops cpu_neon, cpu_i8mm;
 #endif
-
-/* Tiers that are built in and that this CPU and system can run, best first, NULL at the end. */
-const cpu_ops *const *features_tiers(void);
 #endif

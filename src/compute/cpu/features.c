@@ -1,11 +1,21 @@
 /* features.c - which tiers this CPU and system can run. Compiled without any instruction-set flag.
  */
-#include "compute/cpu/cpu.h"
+#include "compute/cpu/features.h"
 #include "base/banned.h"
 
-static const cpu_ops *const portable[] = { &cpu_ref, NULL };
+static const features table[] = {
+    { 0, "ref", { &cpu_ref, NULL } },
+};
 
-const cpu_ops *const *features_tiers(void)
+/* Bits of what the CPU has and the system lets programs use. */
+static unsigned detect(void)
 {
-    return portable;
+    return 0;
+}
+const features *features_get(void)
+{
+    const unsigned have = detect();
+    const features *f = table;
+    while (f->needs & ~have) f++; /* the last one needs nothing */
+    return f;
 }
