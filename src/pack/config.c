@@ -205,7 +205,12 @@ static status parse_rope(king_config *k, fields text, error *e)
         TRY(field_want_str(old, "type", "default", e));
     }
     TRY(field_opt_real(text, "partial_rotary_factor", 0.0, 1.0, &share, e));
+    const double outer = share;
     TRY(field_opt_real(rope, "partial_rotary_factor", 0.0, 1.0, &share, e));
+    if (share != outer && field_has(text, "partial_rotary_factor")) {
+        return error_set(e, E_FORMAT, "%s: partial_rotary_factor: %g and %g contradict each other",
+                         text.file, outer, share);
+    }
     const double dims = share * k->head_dim;
     k->rotary_dim = (int)dims;
     if (k->rotary_dim < 2 || k->rotary_dim % 2 || (double)k->rotary_dim != dims) {
