@@ -84,11 +84,11 @@ status bpe_add_apart(bpe *b, int32_t id, str bytes, error *e)
 
 status bpe_add(bpe *b, int32_t id, str bytes, error *e)
 {
-    const int32_t other = bpe_id(b, bytes);
-    if (other >= 0)
-        return error_set(e, E_FORMAT, "found the bytes of id %d again, want them once", other);
+    const size_t before = b->by_bytes.count;
     TRY(name_id(b, id, bytes, e));
-    return map_put(&b->by_bytes, b->bytes[id], (uint64_t)id, e);
+    TRY(map_put(&b->by_bytes, b->bytes[id], (uint64_t)id, e));
+    if (b->by_bytes.count > before) return OK;
+    return error_set(e, E_FORMAT, "found the bytes of an earlier entry, want them once");
 }
 
 int32_t bpe_id(const bpe *b, str bytes)
