@@ -219,10 +219,8 @@ status added_finish(added *a, bool nfc, error *e)
                              "added tokens: found id %d as \"%.*s\" and as \"%.*s\", want one text",
                              t->id, STR_ARG(t[-1].content), STR_ARG(t->content));
         TRY(map_put(&a->by_text, t->content, i, e));
-        if (t->normalized)
-            TRY(add_normalized(a, (int32_t)i, nfc, e));
-        else
-            TRY(trie_add(&a->raw, t->content, (int32_t)i, e));
+        if (t->normalized) TRY(add_normalized(a, (int32_t)i, nfc, e));
+        else TRY(trie_add(&a->raw, t->content, (int32_t)i, e));
     }
     return OK;
 }

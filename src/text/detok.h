@@ -12,8 +12,8 @@
 
 typedef struct detok {
     const tokenizer *tokenizer;
-    bool hide_special;   /* leave out special tokens; a character may go on after one */
-    uint8_t held[4];     /* beginning of an unfinished character */
+    bool hide_special; /* leave out special tokens; a character may go on after one */
+    uint8_t held[4];   /* beginning of an unfinished character */
     uint8_t n_held;
 } detok;
 

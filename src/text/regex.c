@@ -207,20 +207,13 @@ static status translate_count(translator *t)
 static status translate_item(translator *t)
 {
     switch (peek(t, 0)) {
-    case '\\':
-        return translate_escape(t);
-    case '[':
-        return translate_class_start(t);
-    case '(':
-        return translate_group(t);
-    case '{':
-        return translate_count(t);
+    case '\\': return translate_escape(t);
+    case '[': return translate_class_start(t);
+    case '(': return translate_group(t);
+    case '{': return translate_count(t);
     case '^':
-    case '$':
-        return refuse(t, t->at, t->at + 1, "want no anchor");
-    default:
-        copy(t, 1);
-        return OK;
+    case '$': return refuse(t, t->at, t->at + 1, "want no anchor");
+    default: copy(t, 1); return OK;
     }
 }
 

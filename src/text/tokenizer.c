@@ -434,9 +434,10 @@ static status encode_around(encoding *x, const added_trie *trie, str text,
                             status (*between)(encoding *x, str text))
 {
     if (x->mode == TOKENIZER_NONE) return between(x, text);
-    added_walk w = {
-        .a = &x->t->added, .trie = trie, .shown_only = x->mode == TOKENIZER_SHOWN, .text = text
-    };
+    added_walk w = { .a = &x->t->added,
+                     .trie = trie,
+                     .shown_only = x->mode == TOKENIZER_SHOWN,
+                     .text = text };
     const tokenizer_added *token = NULL;
     size_t at = 0;
     for (size_t from, to; (token = added_next(&w, &from, &to)) != NULL; at = to) {
