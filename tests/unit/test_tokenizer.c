@@ -167,6 +167,31 @@ TEST(text_that_is_not_utf8)
     tokenizer_close(t);
 }
 
+static tokenizer *open_small(void)
+{
+    tokenizer *t = NULL;
+    EXPECT_OK(tokenizer_open(&t, SMALL, &err), err);
+    return t;
+}
+
+TEST(R003_backslash_n_is_two_characters)
+{
+    tokenizer *t = open_small();
+    expect_ids(t, STR("abc\n"), TOKENIZER_ALL, "389 66 198");
+    expect_ids(t, STR("a\\nb\\tc\\\\d"), TOKENIZER_ALL, "64 387 65 774 66 771 67");
+    tokenizer_close(t);
+}
+
+TEST(R004_text_beside_added_tokens)
+{
+    tokenizer *t = open_small();
+    expect_ids(t, STR("<|im_start|>G"), TOKENIZER_ALL, "988 38");
+    expect_ids(t, STR("<|im_end|>\n x"), TOKENIZER_ALL, "989 198 338");
+    expect_ids(t, STR(" <|im_start|> user"), TOKENIZER_ALL, "220 988 220 410 261");
+    expect_ids(t, STR("<|im_start|>G"), TOKENIZER_NONE, "27 91 72 76 62 288 790 83 91 29 38");
+    tokenizer_close(t);
+}
+
 #define FILE_NAME "folder/tokenizer.json: "
 
 TEST(refused_parts)
