@@ -54,10 +54,10 @@ static status add_rule(config *c, fields block, str key, const json_node *value,
         return error_set(e, E_FORMAT, "%s: %s\"%s\": no usable module path", block.file,
                          block.prefix, shown);
     }
-    quant_format format = {QUANT_DENSE, 0, 0};
+    quant_format format = { QUANT_DENSE, 0, 0 };
     if (json_kind(value) == JSON_TRUE) format = q->global;
     if (json_kind(value) == JSON_OBJECT) {
-        TRY(parse_format((fields){value, block.file, block.prefix}, &format, e));
+        TRY(parse_format((fields){ value, block.file, block.prefix }, &format, e));
     }
     uint64_t at;
     if (map_get(&q->index, str_from(canonical), &at)) {
@@ -75,14 +75,12 @@ static status add_rule(config *c, fields block, str key, const json_node *value,
 /* `quantization_config` of other tools: those that mean an MLX format are taken as it. */
 static status parse_method(fields block, quant_format *global, error *e)
 {
-    str method = {0};
+    str method = { 0 };
     char shown[48];
     TRY(field_opt_str(block, "quant_method", &method, e));
     if (!field_has(block, "quant_method")) return parse_format(block, global, e);
-    if (str_eq(method, STR("mxfp4")))
-        *global = quant_default(QUANT_MXFP4);
-    else if (str_eq(method, STR("mxfp8")))
-        *global = quant_default(QUANT_MXFP8);
+    if (str_eq(method, STR("mxfp4"))) *global = quant_default(QUANT_MXFP4);
+    else if (str_eq(method, STR("mxfp8"))) *global = quant_default(QUANT_MXFP8);
     else {
         return error_set(e, E_UNSUPPORTED, "%s: %squant_method \"%s\": only MLX formats are read",
                          block.file, block.prefix, field_show(method, shown, sizeof shown));
@@ -239,7 +237,7 @@ static status parse_layers(king_config *k, fields text, error *e)
         const bool by_interval = interval && (i + 1) % interval == 0;
         k->is_attention[i] = by_interval;
         if (listed) {
-            str type = {0};
+            str type = { 0 };
             json_str(json_at(types, (size_t)i), &type);
             k->is_attention[i] = str_eq(type, STR("full_attention"));
             if (!k->is_attention[i] && !str_eq(type, STR("linear_attention"))) {
@@ -314,7 +312,7 @@ static status parse_king(config *c, fields root, fields text, error *e)
 /* A king is 2-bit affine with groups of 128 throughout, and its head is its own. */
 static status check_king(const config *c, const char *file, error *e)
 {
-    const quant_format want = {QUANT_AFFINE, 2, 128};
+    const quant_format want = { QUANT_AFFINE, 2, 128 };
     char found[32];
     if (!c->quant.present || !quant_equal(c->quant.global, want)) {
         return error_set(
@@ -337,8 +335,8 @@ static status check_king(const config *c, const char *file, error *e)
 
 static status parse_root(config *c, const json_node *node, const char *file, error *e)
 {
-    const fields root = {node, file, ""};
-    str type = {0};
+    const fields root = { node, file, "" };
+    str type = { 0 };
     char shown[64];
     if (json_kind(node) != JSON_OBJECT) {
         return error_set(e, E_FORMAT, "%s: found %s, want an object", file, json_kind_name(node));
@@ -369,7 +367,7 @@ static status parse_root(config *c, const json_node *node, const char *file, err
 
 static void init(config *c)
 {
-    *c = (config){.generation = {.bos = -1, .pad = -1, .top_k = -1}};
+    *c = (config){ .generation = { .bos = -1, .pad = -1, .top_k = -1 } };
     generation_config *g = &c->generation;
     g->temperature = g->top_p = g->min_p = NAN;
     g->repetition_penalty = g->presence_penalty = NAN;
@@ -407,7 +405,7 @@ status config_parse_generation(config *c, str text, const char *name, error *e)
         s = error_set(e, E_FORMAT, "%s: found %s, want an object", name,
                       json_kind_name(json_root(doc)));
     }
-    if (!s) s = parse_generation(c, (fields){json_root(doc), name, ""}, e);
+    if (!s) s = parse_generation(c, (fields){ json_root(doc), name, "" }, e);
     json_free(doc);
     return s;
 }
@@ -427,7 +425,7 @@ void config_free(config *c)
     map_free(&c->quant.index);
     hadamard_free(&c->hadamard);
     arena_free(&c->mem);
-    *c = (config){0};
+    *c = (config){ 0 };
 }
 
 /* ---- pairs ---- */

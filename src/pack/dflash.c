@@ -7,7 +7,7 @@ bool dflash_is_config(const json_node *root)
     if (json_kind(json_get(root, "dflash_config")) == JSON_OBJECT) return true;
     const json_node *names = json_get(root, "architectures");
     for (size_t i = 0; i < json_len(names); i++) {
-        str name = {0};
+        str name = { 0 };
         if (json_str(json_at(names, i), &name) && str_starts(name, STR("DFlash"))) return true;
     }
     return json_get(root, "target_layer_ids") && json_get(root, "mask_token_id");
@@ -17,7 +17,7 @@ static status check_architecture(fields root, error *e)
 {
     const json_node *names = json_get(root.object, "architectures");
     if (!json_len(names)) return OK;
-    str name = {0};
+    str name = { 0 };
     char shown[64];
     for (size_t i = 0; i < json_len(names); i++) {
         if (json_str(json_at(names, i), &name) && str_eq(name, STR("DFlash2DraftModel"))) return OK;
@@ -99,11 +99,10 @@ static status parse_mask(drafter_config *d, fields root, fields inner, error *e)
         }
         size_t n_sliding = 0;
         for (size_t i = 0; i < json_len(types); i++) {
-            str type = {0};
+            str type = { 0 };
             char shown[64];
             json_str(json_at(types, i), &type);
-            if (str_eq(type, STR("sliding_attention")))
-                n_sliding++;
+            if (str_eq(type, STR("sliding_attention"))) n_sliding++;
             else if (!str_eq(type, STR("full_attention"))) {
                 return error_set(e, E_UNSUPPORTED, "%s: layer_types: unknown type \"%s\"",
                                  root.file, field_show(type, shown, sizeof shown));
@@ -145,10 +144,10 @@ static status parse_scales(drafter_config *d, fields root, fields inner, error *
 
 status dflash_parse(drafter_config *d, const json_node *node, const char *file, error *e)
 {
-    const fields root = {node, file, ""};
+    const fields root = { node, file, "" };
     const fields inner = field_sub(root, "dflash_config", "dflash_config.");
     const fields rope = field_sub(root, "rope_parameters", "rope_parameters.");
-    *d = (drafter_config){0};
+    *d = (drafter_config){ 0 };
     TRY(check_architecture(root, e));
     TRY(field_int(root, "hidden_size", 1, 1 << 20, &d->n_embd, e));
     TRY(field_int(root, "intermediate_size", 1, 1 << 22, &d->n_ff, e));
@@ -203,7 +202,7 @@ static const drafter_config published = {
     .rank = 256,
     .top_k = 16,
     .n_tap = 5,
-    .tap = {5, 19, 33, 47, 61},
+    .tap = { 5, 19, 33, 47, 61 },
     .n_target_layer = 64,
     .embed_scale = 1.0f,
     .output_multiplier = 1.0f,

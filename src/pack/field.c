@@ -5,7 +5,7 @@
 
 fields field_sub(fields f, const char *key, const char *prefix)
 {
-    return (fields){json_get(f.object, key), f.file, prefix};
+    return (fields){ json_get(f.object, key), f.file, prefix };
 }
 
 bool field_has(fields f, const char *key)

@@ -17,8 +17,8 @@ static status parse_module(hadamard_contract *h, const json_node *node, const ch
                            arena *mem, error *e)
 {
     king_module *m = &h->modules[h->count];
-    const fields f = {node, file, "modules[]."};
-    str path = {0}, type = {0};
+    const fields f = { node, file, "modules[]." };
+    str path = { 0 }, type = { 0 };
     char shown[96], canonical[96];
     TRY(field_opt_str(f, "path", &path, e));
     field_show(path, shown, sizeof shown);
@@ -73,8 +73,8 @@ status hadamard_parse_modules(hadamard_contract *h, fields root, arena *mem, err
     TRY(field_want_str(root, "tensor_namespace", space, e));
     TRY(field_want_str(root, "gdn_activation_layout", "grouped", e));
     TRY(check_components(root, e));
-    static const char *const needed[] = {"base_model_type", "tensor_namespace",
-                                         "gdn_activation_layout"};
+    static const char *const needed[] = { "base_model_type", "tensor_namespace",
+                                          "gdn_activation_layout" };
     for (size_t i = 0; h->schema == 2 && i < sizeof needed / sizeof *needed; i++) {
         if (field_has(root, needed[i])) continue;
         return error_set(e, E_FORMAT, "%s: %s: found nothing, but schema 2 demands it", root.file,
@@ -119,7 +119,7 @@ static status check_names(const hadamard_contract *h, fields root, const char *k
     map_init(&seen);
     status s = OK;
     for (size_t i = 0; i < want && !s; i++) {
-        str name = {0};
+        str name = { 0 };
         char canonical[96], shown[96];
         json_str(json_at(list, i), &name);
         field_show(name, shown, sizeof shown);
@@ -186,11 +186,11 @@ status hadamard_parse_signs(hadamard_contract *h, const json_node *node, const c
                             arena *mem, error *e)
 {
     static const char *const strings[][2] = {
-        {"prism.hadamard.transform", "normalized-sylvester-walsh-hadamard"},
-        {"prism.hadamard.axis", "input-last-dimension"},
-        {"prism.hadamard.sign_mode", "explicit"},
+        { "prism.hadamard.transform", "normalized-sylvester-walsh-hadamard" },
+        { "prism.hadamard.axis", "input-last-dimension" },
+        { "prism.hadamard.sign_mode", "explicit" },
     };
-    const fields root = {node, file, ""};
+    const fields root = { node, file, "" };
     int version = 0, block = 0;
     TRY(field_int(root, "prism.hadamard.version", 0, 1 << 20, &version, e));
     if (version != 1) {

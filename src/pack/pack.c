@@ -48,8 +48,8 @@ static bool drafter_name(str name, char *text, size_t cap)
 /* Parts of a model that a text engine leaves aside. */
 static bool is_skipped(str canonical)
 {
-    static const char *const prefixes[] = {"vision_tower.",       "visual.", "model.visual.",
-                                           "model.vision_tower.", "mtp.",    "model.mtp."};
+    static const char *const prefixes[] = { "vision_tower.",       "visual.", "model.visual.",
+                                            "model.vision_tower.", "mtp.",    "model.mtp." };
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         if (str_starts(canonical, str_from(prefixes[i]))) return true;
     }
@@ -146,10 +146,10 @@ static int size_of(const pack *p, const char *name, int dim)
  * shows (its input is the hidden size). */
 static drafter_config drafter_shapes(const pack *p)
 {
-    drafter_config d = {.n_embd = size_of(p, "norm.weight", 0),
-                        .n_ff = size_of(p, "layers.0.mlp.gate_proj.weight", 0),
-                        .head_dim = size_of(p, "layers.0.self_attn.q_norm.weight", 0),
-                        .rank = size_of(p, "candidate_selector.hidden_projection.weight", 0)};
+    drafter_config d = { .n_embd = size_of(p, "norm.weight", 0),
+                         .n_ff = size_of(p, "layers.0.mlp.gate_proj.weight", 0),
+                         .head_dim = size_of(p, "layers.0.self_attn.q_norm.weight", 0),
+                         .rank = size_of(p, "candidate_selector.hidden_projection.weight", 0) };
     char name[64];
     for (int n = 1; n > 0; d.n_layer++) {
         snprintf(name, sizeof name, "layers.%d.input_layernorm.weight", d.n_layer + 1);
@@ -218,7 +218,7 @@ static status bad_shape(const pack *p, const tensor *t, int rank, const int64_t 
 
 static status want_shape(const pack *p, const tensor *t, int64_t a, int64_t b, error *e)
 {
-    const int64_t want[2] = {a, b};
+    const int64_t want[2] = { a, b };
     return tensor_has_shape(t, 2, want) ? OK : bad_shape(p, t, 2, want, e);
 }
 
@@ -238,11 +238,11 @@ static status solve_format(const pack *p, matrix *m, error *e)
     shards_where(&p->shards, w, where, sizeof where);
     if (w->type != DTYPE_U32) return bad_type(p, w, "U32 beside scales", e);
     if (w->rank != 2 || w->shape[0] != m->out) {
-        const int64_t want[2] = {m->out, w->rank == 2 ? w->shape[1] : 0};
+        const int64_t want[2] = { m->out, w->rank == 2 ? w->shape[1] : 0 };
         return bad_shape(p, w, 2, want, e);
     }
     if (s->rank != 2 || s->shape[0] != m->out || s->shape[1] < 1 || m->in % s->shape[1]) {
-        const int64_t want[2] = {m->out, m->in / 64};
+        const int64_t want[2] = { m->out, m->in / 64 };
         return bad_shape(p, s, 2, want, e);
     }
     const int64_t bits = w->shape[1] * 32 / m->in, group = m->in / s->shape[1];
@@ -250,7 +250,7 @@ static status solve_format(const pack *p, matrix *m, error *e)
         return error_set(e, E_FORMAT, "%s: %lld words a row and groups of %lld for %lld weights",
                          where, (long long)w->shape[1], (long long)group, (long long)m->in);
     }
-    m->format = (quant_format){QUANT_AFFINE, (int)bits, (int)group};
+    m->format = (quant_format){ QUANT_AFFINE, (int)bits, (int)group };
     if (s->type == DTYPE_U8) {
         m->format.mode = bits == 8 ? QUANT_MXFP8 : group == 16 ? QUANT_NVFP4 : QUANT_MXFP4;
     } else if (!dtype_is_float(s->type)) {
@@ -293,7 +293,7 @@ static status check_against_config(const pack *p, const matrix *m, error *e)
 
 static status resolve_matrix(pack *p, const plan_entry *want, matrix *m, error *e)
 {
-    *m = (matrix){.path = want->name, .out = want->shape[0], .in = want->shape[1]};
+    *m = (matrix){ .path = want->name, .out = want->shape[0], .in = want->shape[1] };
     const tensor *bare = want->is_embedding ? part(p, want->name, "") : NULL;
     m->weight = part(p, want->name, ".weight");
     m->scales = part(p, want->name, ".scales");
@@ -326,7 +326,7 @@ static status resolve_values(pack *p, const plan_entry *want, const tensor **out
     if (!t) return missing(p, want->name, "", e);
     if (!dtype_is_float(t->type)) return bad_type(p, t, "F16, BF16 or F32", e);
     const int64_t a = want->shape[0], b = want->shape[1];
-    const int64_t ours[3] = {a, b, 1}, theirs[3] = {a, 1, b};
+    const int64_t ours[3] = { a, b, 1 }, theirs[3] = { a, 1, b };
     const bool conv = str_ends(str_from(want->name), STR(".conv1d.weight"));
     const bool upstream = tensor_has_shape(t, 3, theirs);
     if (conv && !upstream && !tensor_has_shape(t, 3, ours)) return bad_shape(p, t, 3, ours, e);
@@ -375,7 +375,7 @@ static status check_signs(pack *p, const matrix *m, error *e)
 static status apply_contract(pack *p, const plan_entry *want, matrix *m, error *e)
 {
     const king_module *k = hadamard_module(&p->config.hadamard, str_from(m->path));
-    const quant_format ternary = {QUANT_AFFINE, 2, 128};
+    const quant_format ternary = { QUANT_AFFINE, 2, 128 };
     char found[32];
     if (!k && m->scales) {
         return error_set(e, E_FORMAT, "%s: module %s is packed but not listed in modules[]",
@@ -444,8 +444,8 @@ static status check_leftovers(pack *p, error *e)
             if (map_get(&p->used, t->name, NULL)) continue;
             const bool king = p->config.kind != PACK_DRAFTER;
             if (!king || !config_canonical(t->name, name, sizeof name)) return leftover(p, t, e);
-            const bool spare_head = p->config.king.tied &&
-                                    str_starts(str_from(name), STR("lm_head."));
+            const bool spare_head =
+                p->config.king.tied && str_starts(str_from(name), STR("lm_head."));
             if (!is_skipped(str_from(name)) && !spare_head) return leftover(p, t, e);
             p->skipped_bytes += t->bytes;
         }
@@ -554,10 +554,8 @@ status pack_open(pack **out, const char *folder, const char *config_path, error 
     buf_init(&p->config_text, MAX_CONFIG);
     buf_init(&p->contract_text, MAX_CONFIG);
     const status s = open_pack(p, folder, config_path, e);
-    if (s)
-        pack_close(p);
-    else
-        *out = p;
+    if (s) pack_close(p);
+    else *out = p;
     return s;
 }
 

@@ -85,11 +85,11 @@ static void add_mlp(filler *f, int64_t n_embd, int64_t n_ff)
 
 static status start(filler *f, plan *p, size_t cap, const char *stem, error *e)
 {
-    *p = (plan){0};
+    *p = (plan){ 0 };
     map_init(&p->index);
     p->entries = mem_array(cap, sizeof *p->entries);
     if (!p->entries) return error_set(e, E_NOMEM, "no memory for the list of weights");
-    *f = (filler){p, cap, -1, stem, stem[0] != 0};
+    *f = (filler){ p, cap, -1, stem, stem[0] != 0 };
     return OK;
 }
 
@@ -105,7 +105,7 @@ static status finish(plan *p, error *e)
 
 status plan_king(plan *p, const king_config *c, error *e)
 {
-    filler f = {0};
+    filler f = { 0 };
     TRY(start(&f, p, (size_t)c->n_layer * 14 + 3, "model.", e));
     add_matrix(&f, "model.embed_tokens", c->n_vocab, c->n_embd)->is_embedding = true;
     for (f.layer = 0; f.layer < c->n_layer; f.layer++) {
@@ -137,7 +137,7 @@ static void add_conv(filler *f, const drafter_config *c, const char *which)
 
 status plan_drafter(plan *p, const drafter_config *c, error *e)
 {
-    filler f = {0};
+    filler f = { 0 };
     TRY(start(&f, p, (size_t)c->n_layer * 15 + 6, "", e));
     add_matrix(&f, "fc", c->n_embd, (int64_t)c->n_tap * c->n_embd);
     add_vector(&f, "hidden_norm.weight", c->n_embd);
@@ -164,7 +164,7 @@ void plan_free(plan *p)
 {
     map_free(&p->index);
     mem_free(p->entries);
-    *p = (plan){0};
+    *p = (plan){ 0 };
 }
 
 const plan_entry *plan_find(const plan *p, str name)

@@ -9,15 +9,15 @@ static const struct {
     const char *name;
     quant_format standard;
 } modes[] = {
-    [QUANT_DENSE] = {"dense", {QUANT_DENSE, 0, 0}},
-    [QUANT_AFFINE] = {"affine", {QUANT_AFFINE, 4, 64}},
-    [QUANT_MXFP4] = {"mxfp4", {QUANT_MXFP4, 4, 32}},
-    [QUANT_MXFP8] = {"mxfp8", {QUANT_MXFP8, 8, 32}},
-    [QUANT_NVFP4] = {"nvfp4", {QUANT_NVFP4, 4, 16}},
+    [QUANT_DENSE] = { "dense", { QUANT_DENSE, 0, 0 } },
+    [QUANT_AFFINE] = { "affine", { QUANT_AFFINE, 4, 64 } },
+    [QUANT_MXFP4] = { "mxfp4", { QUANT_MXFP4, 4, 32 } },
+    [QUANT_MXFP8] = { "mxfp8", { QUANT_MXFP8, 8, 32 } },
+    [QUANT_NVFP4] = { "nvfp4", { QUANT_NVFP4, 4, 16 } },
 };
 
-const float quant_e2m1[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
-                              -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
+const float quant_e2m1[16] = { 0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
+                               -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f };
 
 const char *quant_mode_name(quant_mode m)
 {
@@ -54,10 +54,8 @@ bool quant_is_legal(quant_format f)
 
 const char *quant_format_text(quant_format f, char *text, size_t cap)
 {
-    if (f.mode == QUANT_DENSE)
-        snprintf(text, cap, "dense");
-    else
-        snprintf(text, cap, "%s %d-bit g%d", modes[f.mode].name, f.bits, f.group);
+    if (f.mode == QUANT_DENSE) snprintf(text, cap, "dense");
+    else snprintf(text, cap, "%s %d-bit g%d", modes[f.mode].name, f.bits, f.group);
     return text;
 }
 
@@ -222,12 +220,11 @@ static int ceil_log2(float x)
         x *= 0x1p64f;
         exponent = (int)(dtype_f32_to_bits(x) >> 23) - 127 - 64;
     }
-    const double above = (double)dtype_f32_from_bits((dtype_f32_to_bits(x) & 0x7fffffu) |
-                                                     0x3f800000u) -
-                         1.0;
+    const double above =
+        (double)dtype_f32_from_bits((dtype_f32_to_bits(x) & 0x7fffffu) | 0x3f800000u) - 1.0;
     const double log2e = 1.4426950408889634;
-    const double fraction = (above - 0.5 * above * above) *
-                            log2e; /* exact enough where it counts */
+    const double fraction =
+        (above - 0.5 * above * above) * log2e; /* exact enough where it counts */
     if (above > 0x1p-10) return exponent + 1;
     return (float)(exponent + fraction) > (float)exponent ? exponent + 1 : exponent;
 }
@@ -239,10 +236,8 @@ static void encode_floating(quant_format f, const float *w, uint8_t *codes, uint
         if (fabsf(w[j]) > amax) amax = fabsf(w[j]);
     }
     const float largest = amax / (f.mode == QUANT_MXFP8 ? 448.0f : 6.0f);
-    if (f.mode == QUANT_NVFP4)
-        *scale = encode_e4m3(largest);
-    else
-        *scale = largest > 0.0f ? (uint8_t)(ceil_log2(largest) + 127) : 127;
+    if (f.mode == QUANT_NVFP4) *scale = encode_e4m3(largest);
+    else *scale = largest > 0.0f ? (uint8_t)(ceil_log2(largest) + 127) : 127;
     const float unit = quant_scale(f.mode, DTYPE_F32, scale, 0);
     for (int j = 0; j < f.group; j++) {
         const float x = unit == 0.0f ? 0.0f : w[j] / unit;

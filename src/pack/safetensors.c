@@ -125,8 +125,8 @@ static status parse_metadata(safetensors *s, const json_node *node, error *e)
         safetensors_pair *pair = &s->metadata[s->n_metadata];
         const char *k = arena_strdup(&s->mem, key), *v = arena_strdup(&s->mem, text);
         if (!k || !v) return error_set(e, E_NOMEM, "%s: no memory for the header", s->path);
-        pair->key = (str){k, key.len};
-        pair->value = (str){v, text.len};
+        pair->key = (str){ k, key.len };
+        pair->value = (str){ v, text.len };
         s->n_metadata++;
     }
     return OK;
@@ -171,10 +171,8 @@ static status parse_header(safetensors *s, const json_node *root, error *e)
     str key;
     const json_node *value;
     for (void *it = NULL; json_each(root, &it, &key, &value);) {
-        if (str_eq(key, STR("__metadata__")))
-            TRY(parse_metadata(s, value, e));
-        else
-            TRY(parse_tensor(s, key, value, e));
+        if (str_eq(key, STR("__metadata__"))) TRY(parse_metadata(s, value, e));
+        else TRY(parse_tensor(s, key, value, e));
     }
     TRY(check_cover(s, e));
     TRY(map_reserve(&s->index, s->count, e));
@@ -202,7 +200,7 @@ static status parse_file(safetensors *s, const char *name, error *e)
                                                   : (uint64_t)SAFETENSORS_MAX_HEADER));
     }
     json_doc *doc = NULL;
-    const str text = {(const char *)s->bytes + 8, (size_t)s->header_len};
+    const str text = { (const char *)s->bytes + 8, (size_t)s->header_len };
     TRY(json_parse(&doc, text, JSON_UNIQUE, s->path, e));
     const status result = parse_header(s, json_root(doc), e);
     json_free(doc);
@@ -211,7 +209,7 @@ static status parse_file(safetensors *s, const char *name, error *e)
 
 status safetensors_open(safetensors *s, const char *path, error *e)
 {
-    *s = (safetensors){.map = {.fd = -1}};
+    *s = (safetensors){ .map = { .fd = -1 } };
     TRY(file_map_open(&s->map, path, e));
     s->bytes = s->map.ptr;
     s->len = s->map.len;
@@ -222,7 +220,7 @@ status safetensors_open(safetensors *s, const char *path, error *e)
 
 status safetensors_parse(safetensors *s, const void *bytes, size_t len, const char *name, error *e)
 {
-    *s = (safetensors){.bytes = bytes, .len = len, .map = {.fd = -1}};
+    *s = (safetensors){ .bytes = bytes, .len = len, .map = { .fd = -1 } };
     const status result = parse_file(s, name, e);
     if (result) safetensors_close(s);
     return result;
@@ -233,7 +231,7 @@ void safetensors_close(safetensors *s)
     if (s->map.fd >= 0) file_map_close(&s->map);
     map_free(&s->index);
     arena_free(&s->mem);
-    *s = (safetensors){.map = {.fd = -1}};
+    *s = (safetensors){ .map = { .fd = -1 } };
 }
 
 const tensor *safetensors_find(const safetensors *s, str name)
@@ -319,7 +317,7 @@ status safetensors_writer_declare(safetensors_writer *w, str name, dtype type, i
     CHECK(!w->file && rank >= 0 && rank <= TENSOR_MAX_RANK);
     slot *s = add_slot(w);
     if (!s) return error_set(e, E_NOMEM, "no memory for a tensor file");
-    *s = (slot){.t = {.type = type, .rank = rank, .name = arena_str(&w->mem, name)}};
+    *s = (slot){ .t = { .type = type, .rank = rank, .name = arena_str(&w->mem, name) } };
     if (!s->t.name.ptr) return error_set(e, E_NOMEM, "no memory for a tensor file");
     for (int i = 0; i < rank; i++) s->t.shape[i] = shape[i];
     if (!is_plain_name(name) || map_get(&w->index, name, NULL)) {

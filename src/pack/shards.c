@@ -70,7 +70,7 @@ static status check_index(const shards *s, const listing *l, const json_node *ro
     const json_node *weights = json_get(root, "weight_map"), *value;
     str name, file;
     size_t tensors = 0;
-    bool used[SHARDS_MAX_FILES] = {false};
+    bool used[SHARDS_MAX_FILES] = { false };
     if (json_kind(weights) != JSON_OBJECT) {
         return error_set(e, E_FORMAT, "%s: weight_map is %s, want an object", path,
                          json_kind_name(weights));
@@ -150,7 +150,7 @@ static status open_all(shards *s, const char *folder, shards_name_fn *canonical,
 
 status shards_open(shards *s, const char *folder, shards_name_fn *canonical, arena *mem, error *e)
 {
-    *s = (shards){0};
+    *s = (shards){ 0 };
     map_init(&s->index);
     const status r = open_all(s, folder, canonical, mem, e);
     if (r) shards_close(s);
@@ -161,7 +161,7 @@ void shards_close(shards *s)
 {
     for (size_t i = 0; i < s->count; i++) safetensors_close(&s->files[i]);
     map_free(&s->index);
-    *s = (shards){0};
+    *s = (shards){ 0 };
 }
 
 const tensor *shards_find(const shards *s, const char *canonical)

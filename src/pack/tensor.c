@@ -9,10 +9,8 @@ bool tensor_bytes_of(dtype t, int rank, const int64_t *shape, uint64_t *bytes)
     bool zero = false;
     for (int i = 0; i < rank; i++) {
         if (shape[i] < 0) return false;
-        if (shape[i] == 0)
-            zero = true;
-        else if (__builtin_mul_overflow(n, (uint64_t)shape[i], &n))
-            return false;
+        if (shape[i] == 0) zero = true;
+        else if (__builtin_mul_overflow(n, (uint64_t)shape[i], &n)) return false;
     }
     if (zero) n = 0;
     uint64_t bits;

@@ -11,7 +11,7 @@
 static pack *open_with(const char *folder, const char *config_path)
 {
     pack *p = NULL;
-    error e = {0};
+    error e = { 0 };
     EXPECT_OK(pack_open(&p, folder, config_path, &e), e);
     return p;
 }
@@ -20,7 +20,7 @@ static matrix get(const pack *p, const char *path)
 {
     const plan_entry *want = plan_find(pack_plan(p), str_from(path));
     matrix m;
-    error e = {0};
+    error e = { 0 };
     if (!want) FAIL("no %s", path);
     EXPECT_OK(pack_matrix(p, path, want->shape[0], want->shape[1], &m, &e), e);
     return m;
@@ -31,7 +31,7 @@ static void expect_format(const pack *p, const char *path, quant_mode mode, int 
     char got[32], want[32];
     const matrix m = get(p, path);
     quant_format_text(m.format, got, sizeof got);
-    EXPECT_STR(got, quant_format_text((quant_format){mode, bits, group}, want, sizeof want));
+    EXPECT_STR(got, quant_format_text((quant_format){ mode, bits, group }, want, sizeof want));
 }
 
 TEST(king_tiny)
@@ -79,7 +79,7 @@ TEST(king_embedding_rows_rotate_back_to_the_golden_ones)
     pack *p = open_with(PACKS "king-tiny", NULL);
     const matrix m = get(p, "model.embed_tokens");
     safetensors g;
-    error e = {0};
+    error e = { 0 };
     EXPECT_OK(safetensors_open(&g, PACKS "king-tiny/golden/prompt_len17.safetensors", &e), e);
     const tensor *tokens = safetensors_find(&g, STR("tokens"));
     const tensor *want = safetensors_find(&g, STR("embedding"));
@@ -128,7 +128,7 @@ TEST(plain_mxfp4_tied)
     pack *p = open_with(PACKS "qwen35-tiny-mxfp4", NULL);
     EXPECT(pack_king(p)->tied);
     matrix head;
-    error e = {0};
+    error e = { 0 };
     EXPECT_OK(pack_matrix(p, "lm_head", 512, 128, &head, &e), e);
     EXPECT_STR(head.path, "model.embed_tokens");
     expect_format(p, "model.layers.0.linear_attn.in_proj_a", QUANT_MXFP4, 4, 32);
@@ -143,7 +143,7 @@ TEST(upstream_layout_gives_the_same_values)
     pack *b = open_with(PACKS "qwen35-tiny-bf16-upstream-layout", NULL);
     EXPECT(!pack_is_upstream(a) && pack_is_upstream(b));
     EXPECT_INT(pack_plan(a)->count, pack_plan(b)->count);
-    error e = {0};
+    error e = { 0 };
     static float x[1024], y[1024];
     int zero_centred = 0;
     for (size_t i = 0; i < pack_plan(a)->count; i++) {
@@ -192,8 +192,8 @@ static void check_drafter(const char *folder, const char *config_path, quant_for
     expect_format(p, "candidate_selector.predecessor_codebook", codebook.mode, codebook.bits,
                   codebook.group);
     static float kernel[2 * 2 * 512];
-    error e = {0};
-    EXPECT_OK(pack_values(p, "layers.0.attention_conv.base_kernel", 3, (int64_t[]){2, 2, 512},
+    error e = { 0 };
+    EXPECT_OK(pack_values(p, "layers.0.attention_conv.base_kernel", 3, (int64_t[]){ 2, 2, 512 },
                           kernel, &e),
               e);
     pack_close(p);
@@ -201,8 +201,8 @@ static void check_drafter(const char *folder, const char *config_path, quant_for
 
 TEST(drafters)
 {
-    const quant_format dense = {QUANT_DENSE, 0, 0};
-    const quant_format q8 = {QUANT_AFFINE, 8, 64}, q4 = {QUANT_AFFINE, 4, 64};
+    const quant_format dense = { QUANT_DENSE, 0, 0 };
+    const quant_format q8 = { QUANT_AFFINE, 8, 64 }, q4 = { QUANT_AFFINE, 4, 64 };
     check_drafter(PACKS "drafter-tiny-bf16", NULL, dense, dense);
     check_drafter(PACKS "drafter-tiny-q8", NULL, q8, q8);
     check_drafter(PACKS "drafter-tiny-q4", NULL, q4, dense);
@@ -212,7 +212,7 @@ TEST(drafters)
 TEST(loose_drafter_of_unknown_shape_asks_for_a_config)
 {
     pack *p = NULL;
-    error e = {0};
+    error e = { 0 };
     EXPECT_INT(pack_open(&p, PACKS "drafter-tiny-q4-loose", NULL, &e), E_UNSUPPORTED);
     EXPECT(strstr(e.text, "2 layers, width 512, 2 taps") && strstr(e.text, "give its config"));
 }
@@ -221,7 +221,7 @@ TEST(nugget_pair)
 {
     pack *k = open_with(NUGGET "king", NULL), *d = open_with(NUGGET "drafter-q8", NULL);
     pack *d4 = open_with(NUGGET "drafter-q4", NULL);
-    error e = {0};
+    error e = { 0 };
     EXPECT_OK(config_check_pair(pack_drafter(d), pack_king(k), &e), e);
     EXPECT_OK(config_check_pair(pack_drafter(d4), pack_king(k), &e), e);
     EXPECT_INT(pack_config(k)->generation.n_eos, 2);

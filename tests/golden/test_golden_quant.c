@@ -16,9 +16,9 @@ typedef struct golden {
 
 static golden open_golden(const char *name)
 {
-    golden g = {.name = name};
+    golden g = { .name = name };
     char path[512];
-    error e = {0};
+    error e = { 0 };
     snprintf(path, sizeof path, FOLDER "%s.safetensors", name);
     EXPECT_OK(safetensors_open(&g.file, path, &e), e);
     return g;
@@ -59,11 +59,11 @@ static void expect_floats(const golden *g, const char *what, int64_t row, const 
 
 static matrix view(const golden *g, const char *prefix, quant_format f, int64_t in)
 {
-    matrix m = {.path = g->name,
-                .in = in,
-                .format = f,
-                .weight = find(g, prefix, "weight"),
-                .scales = find(g, prefix, "scales")};
+    matrix m = { .path = g->name,
+                 .in = in,
+                 .format = f,
+                 .weight = find(g, prefix, "weight"),
+                 .scales = find(g, prefix, "scales") };
     if (f.mode == QUANT_AFFINE) m.biases = find(g, prefix, "biases");
     m.out = m.weight->shape[0];
     return m;
@@ -72,7 +72,7 @@ static matrix view(const golden *g, const char *prefix, quant_format f, int64_t 
 /* Rows of `which` (a list in info.json) as their numbers in the list `all`. */
 static int rows_of(const char *which, const char *all, int *rows)
 {
-    error e = {0};
+    error e = { 0 };
     json_doc *doc = NULL;
     EXPECT_OK(json_parse_file(&doc, FOLDER "info.json", 1 << 20, 0, &e), e);
     const json_node *a = json_get(json_root(doc), all), *w = json_get(json_root(doc), which);
@@ -137,13 +137,13 @@ TEST(affine_of_all_widths_and_groups)
     int all[32], f16[32];
     const int n = rows_of("rows_f32_and_bf16", "rows_f32_and_bf16", all);
     const int n16 = rows_of("rows_f16", "rows_f32_and_bf16", f16);
-    static const int bits[] = {2, 3, 4, 5, 6, 8}, groups[] = {32, 64, 128};
+    static const int bits[] = { 2, 3, 4, 5, 6, 8 }, groups[] = { 32, 64, 128 };
     for (int b = 0; b < 6; b++) {
         for (int k = 0; k < 3; k++) {
             char name[64];
             snprintf(name, sizeof name, "affine_b%d_g%d", bits[b], groups[k]);
             golden g = open_golden(name);
-            const quant_format f = {QUANT_AFFINE, bits[b], groups[k]};
+            const quant_format f = { QUANT_AFFINE, bits[b], groups[k] };
             check_affine(&g, "f32.", f, DTYPE_F32, w, all, n);
             check_codes(&g, f);
             if (safetensors_find(&g.file, STR("f16.weight"))) {
@@ -161,11 +161,11 @@ TEST(affine_of_one_bit)
     golden in = open_golden("affine_inputs"), g = open_golden("affine_b1_all_groups");
     int all[32];
     const int n = rows_of("rows_f32_and_bf16", "rows_f32_and_bf16", all);
-    static const int groups[] = {32, 64, 128};
+    static const int groups[] = { 32, 64, 128 };
     for (int k = 0; k < 3; k++) {
         char prefix[8];
         snprintf(prefix, sizeof prefix, "g%d.", groups[k]);
-        const quant_format f = {QUANT_AFFINE, 1, groups[k]};
+        const quant_format f = { QUANT_AFFINE, 1, groups[k] };
         check_affine(&g, prefix, f, DTYPE_F32, find(&in, "", "w"), all, n);
     }
     safetensors_close(&g.file);
@@ -219,8 +219,9 @@ TEST(floating_modes)
     static const struct {
         const char *name;
         quant_mode mode;
-    } cases[] = {
-        {"mxfp4_g32", QUANT_MXFP4}, {"mxfp8_g32", QUANT_MXFP8}, {"nvfp4_g16", QUANT_NVFP4}};
+    } cases[] = { { "mxfp4_g32", QUANT_MXFP4 },
+                  { "mxfp8_g32", QUANT_MXFP8 },
+                  { "nvfp4_g16", QUANT_NVFP4 } };
     for (int i = 0; i < 3; i++) {
         golden g = open_golden(cases[i].name);
         const quant_format f = quant_default(cases[i].mode);
@@ -261,17 +262,17 @@ TEST(products_of_decoded_rows)
         const char *name;
         quant_format f;
     } cases[] = {
-        {"matmul_affine_b2_g128", {QUANT_AFFINE, 2, 128}},
-        {"matmul_affine_b3_g32", {QUANT_AFFINE, 3, 32}},
-        {"matmul_affine_b4_g64", {QUANT_AFFINE, 4, 64}},
-        {"matmul_affine_b5_g64", {QUANT_AFFINE, 5, 64}},
-        {"matmul_affine_b6_g32", {QUANT_AFFINE, 6, 32}},
-        {"matmul_affine_b8_g64", {QUANT_AFFINE, 8, 64}},
-        {"matmul_mxfp4_b4_g32", {QUANT_MXFP4, 4, 32}},
-        {"matmul_mxfp8_b8_g32", {QUANT_MXFP8, 8, 32}},
-        {"matmul_nvfp4_b4_g16", {QUANT_NVFP4, 4, 16}},
+        { "matmul_affine_b2_g128", { QUANT_AFFINE, 2, 128 } },
+        { "matmul_affine_b3_g32", { QUANT_AFFINE, 3, 32 } },
+        { "matmul_affine_b4_g64", { QUANT_AFFINE, 4, 64 } },
+        { "matmul_affine_b5_g64", { QUANT_AFFINE, 5, 64 } },
+        { "matmul_affine_b6_g32", { QUANT_AFFINE, 6, 32 } },
+        { "matmul_affine_b8_g64", { QUANT_AFFINE, 8, 64 } },
+        { "matmul_mxfp4_b4_g32", { QUANT_MXFP4, 4, 32 } },
+        { "matmul_mxfp8_b8_g32", { QUANT_MXFP8, 8, 32 } },
+        { "matmul_nvfp4_b4_g16", { QUANT_NVFP4, 4, 16 } },
     };
-    static const char *const shapes[] = {"m1_k128_n48.", "m5_k512_n24.", "m17_k256_n33."};
+    static const char *const shapes[] = { "m1_k128_n48.", "m5_k512_n24.", "m17_k256_n33." };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         golden g = open_golden(cases[i].name);
         for (int s = 0; s < 3; s++) check_product(&g, shapes[s], cases[i].f);

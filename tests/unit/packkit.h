@@ -27,14 +27,14 @@ static inline const char *kit_path(const kit *k, const char *name)
 
 static inline void kit_write(const kit *k, const char *name, str content)
 {
-    error e = {0};
+    error e = { 0 };
     EXPECT_OK(file_write(kit_path(k, name), content, &e), e);
 }
 
 static inline buf kit_read(const char *path)
 {
     buf b;
-    error e = {0};
+    error e = { 0 };
     buf_init(&b, (size_t)1 << 30);
     EXPECT_OK(file_read(&b, path, &e), e);
     return b;
@@ -64,8 +64,8 @@ static inline status kit_copy_one(void *arg, const char *name, error *e)
 
 static inline void kit_copy(const kit *k, const char *from)
 {
-    error e = {0};
-    kit_source s = {from, k};
+    error e = { 0 };
+    kit_source s = { from, k };
     EXPECT_OK(file_list(from, kit_copy_one, &s, &e), e);
 }
 
@@ -73,7 +73,7 @@ static inline void kit_copy(const kit *k, const char *from)
 static inline kit kit_new(const char *name)
 {
     kit k;
-    error e = {0};
+    error e = { 0 };
     char from[512];
     const char *tmp = getenv("TMPDIR");
     snprintf(k.folder, sizeof k.folder, "%s/ingot-kit-%08x%08x", tmp ? tmp : "/tmp",
@@ -97,7 +97,7 @@ static inline status kit_remove_one(void *arg, const char *name, error *e)
 
 static inline void kit_free(const kit *k)
 {
-    error e = {0};
+    error e = { 0 };
     EXPECT_OK(kit_remove_one((void *)"", k->folder, &e), e);
 }
 
@@ -136,7 +136,7 @@ static inline void kit_tensor(const kit *k, const char *file, const kit_change *
 {
     safetensors s;
     safetensors_writer *w;
-    error e = {0};
+    error e = { 0 };
     EXPECT_OK(safetensors_open(&s, kit_path(k, file), &e), e);
     EXPECT_OK(safetensors_writer_new(&w, &e), e);
     bool found = c->op == KIT_ADD;

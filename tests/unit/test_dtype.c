@@ -7,8 +7,9 @@ TEST(names_and_sizes)
     static const struct {
         const char *name;
         int bits;
-    } want[] = {{"BOOL", 8}, {"F4", 4},   {"U8", 8},   {"F8_E4M3", 8}, {"F16", 16}, {"BF16", 16},
-                {"F32", 32}, {"U32", 32}, {"C64", 64}, {"F64", 64},    {"I64", 64}};
+    } want[] = { { "BOOL", 8 }, { "F4", 4 },    { "U8", 8 },   { "F8_E4M3", 8 },
+                 { "F16", 16 }, { "BF16", 16 }, { "F32", 32 }, { "U32", 32 },
+                 { "C64", 64 }, { "F64", 64 },  { "I64", 64 } };
     dtype t;
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         EXPECT(dtype_from_name(str_from(want[i].name), &t));
@@ -38,10 +39,8 @@ TEST(f16_round_trip_and_ties)
 {
     for (uint32_t h = 0; h < 0x10000u; h++) {
         const float f = dtype_f16_to_f32((uint16_t)h);
-        if (isnan(f))
-            EXPECT(isnan(dtype_f16_to_f32(dtype_f32_to_f16(f))));
-        else
-            EXPECT_INT(dtype_f32_to_f16(f), h);
+        if (isnan(f)) EXPECT(isnan(dtype_f16_to_f32(dtype_f32_to_f16(f))));
+        else EXPECT_INT(dtype_f32_to_f16(f), h);
     }
     for (uint32_t h = 0; h < 0x7bffu; h++) {
         const double a = (double)dtype_f16_to_f32((uint16_t)h);
@@ -70,8 +69,8 @@ TEST(bf16_ties)
 TEST(arrays_at_odd_addresses)
 {
     uint8_t bytes[1 + 3 * 4];
-    const float in[3] = {1.5f, -0.25f, 3e4f};
-    static const dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_F32};
+    const float in[3] = { 1.5f, -0.25f, 3e4f };
+    static const dtype types[] = { DTYPE_F16, DTYPE_BF16, DTYPE_F32 };
     for (int i = 0; i < 3; i++) {
         float out[3];
         dtype_encode(types[i], in, 3, bytes + 1);

@@ -13,7 +13,7 @@ static status parse(const char *header, size_t data, error *e)
     memcpy(bytes, &n, 8);
     memcpy(bytes + 8, header, n);
     safetensors s;
-    *e = (error){0};
+    *e = (error){ 0 };
     const status r = safetensors_parse(&s, bytes, len, "x.safetensors", e);
     if (!r) {
         for (size_t i = 0; i < s.count; i++) {
@@ -51,12 +51,12 @@ TEST(minimal_files)
 
 TEST(truncated_and_oversized_headers)
 {
-    error e = {0};
+    error e = { 0 };
     safetensors s;
     EXPECT_INT(safetensors_parse(&s, "", 0, "x.safetensors", &e), E_FORMAT);
     EXPECT_INT(safetensors_parse(&s, "\1\0\0", 3, "x.safetensors", &e), E_FORMAT);
-    uint8_t bytes[16] = {0};
-    const uint64_t sizes[] = {9, 1 << 20, (uint64_t)1 << 40, UINT64_MAX, UINT64_MAX - 7};
+    uint8_t bytes[16] = { 0 };
+    const uint64_t sizes[] = { 9, 1 << 20, (uint64_t)1 << 40, UINT64_MAX, UINT64_MAX - 7 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         memcpy(bytes, &sizes[i], 8);
         EXPECT_INT(safetensors_parse(&s, bytes, sizeof bytes, "x.safetensors", &e), E_FORMAT);
@@ -188,10 +188,10 @@ static void temp_path(char *path, size_t cap)
 /* Random tensors, written in random pieces, read back equal. */
 TEST(what_is_written_reads_back)
 {
-    rng r = {42};
+    rng r = { 42 };
     for (int round = 0; round < 20; round++) {
         char path[512];
-        error e = {0};
+        error e = { 0 };
         temp_path(path, sizeof path);
         enum { MOST = 12 };
         uint8_t *data[MOST];
@@ -251,11 +251,11 @@ TEST(what_is_written_reads_back)
 TEST(writer_refuses_and_leaves_no_file)
 {
     char path[512];
-    error e = {0};
+    error e = { 0 };
     temp_path(path, sizeof path);
     safetensors_writer *w;
     EXPECT_OK(safetensors_writer_new(&w, &e), e);
-    const int64_t four = 4, big[2] = {(int64_t)1 << 40, (int64_t)1 << 40};
+    const int64_t four = 4, big[2] = { (int64_t)1 << 40, (int64_t)1 << 40 };
     EXPECT_OK(safetensors_writer_declare(w, STR("a"), DTYPE_U8, 1, &four, NULL, &e), e);
     EXPECT_INT(safetensors_writer_declare(w, STR("a"), DTYPE_U8, 1, &four, NULL, &e), E_ARG);
     EXPECT_INT(safetensors_writer_declare(w, STR("b"), DTYPE_U8, 2, big, NULL, &e), E_ARG);
@@ -295,7 +295,7 @@ TEST(every_allocation_may_fail)
     status s = E_NOMEM;
     int n = 0;
     while (s != OK) {
-        error e = {0};
+        error e = { 0 };
         mem_fail_after(++n);
         s = write_and_read(path, &e);
         mem_fail_after(0);
