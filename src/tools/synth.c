@@ -525,36 +525,48 @@ static status declare_all(synth *s, safetensors_writer *w, error *e)
     return OK;
 }
 
-/* Fills a table of ENTRIES values in the type of the part; returns the bytes of one. */
+static uint8_t ternary_byte(rng *r)
+{
+    unsigned byte = 0;
+    for (int k = 0; k < 4; k++) byte = byte << 2 | rng_below(r, 3);
+    return (uint8_t)byte;
+}
+
+/* Fills a table of ENTRIES values in the type of the part (codes: whole words of them); returns the
+ * bytes of one, 2 or 4. */
 static size_t make_table(const synth *s, const part *p, uint8_t *table)
 {
-    const size_t width =
-        p->what == TERNARY || p->what == CODES ? 1 : (size_t)dtype_bits(p->type) / 8;
+    const size_t width = (size_t)dtype_bits(p->type) / 8;
     rng r = { rng_key(s->o->seed, p->stream, UINT64_MAX) };
-    for (int i = 0; i < ENTRIES; i++) {
-        if (p->what == TERNARY) {
-            table[i] = (uint8_t)(i % 3 | i / 3 % 3 << 2 | i / 9 % 3 << 4 | i / 27 % 3 << 6);
-        } else if (p->what == CODES) {
-            table[i] = (uint8_t)i;
-        } else {
-            const double u = ((double)i + 0.5) / ENTRIES;
-            const double v = p->what == NORMAL    ? p->a + p->b * rng_normal(&r)
-                             : p->what == UNIFORM ? p->a + (p->b - p->a) * u
-                                                  : p->a * p->b * (0.75 + 0.5 * u);
-            const float f = (float)v;
-            dtype_encode(p->type, &f, 1, table + (size_t)i * width);
+    for (size_t i = 0; i < ENTRIES; i++) {
+        const double u = ((double)i + 0.5) / ENTRIES;
+        float v = 0.0f;
+        switch (p->what) {
+        case TERNARY:
+            for (size_t b = 0; b < width; b++) table[i * width + b] = ternary_byte(&r);
+            continue;
+        case CODES:
+            for (size_t b = 0; b < width; b++) table[i * width + b] = (uint8_t)rng_next(&r);
+            continue;
+        case NORMAL: v = (float)(p->a + p->b * rng_normal(&r)); break;
+        case UNIFORM: v = (float)(p->a + (p->b - p->a) * u); break;
+        case SCALES: v = (float)(p->a * p->b * (0.75 + 0.5 * u)); break;
+        case SIGNS: CHECK(!"signs come from no table");
         }
+        dtype_encode(p->type, &v, 1, table + i * width);
     }
     return width;
 }
 
+/* n entries of 2 or 4 bytes. The sizes are spelled out for speed. */
 static void fill(rng *r, const uint8_t *table, size_t width, uint8_t *out, size_t n)
 {
-    size_t i = 0;
-    while (i < n) {
+    for (size_t i = 0; i < n;) {
         uint64_t word = rng_next(r);
         for (int k = 0; k < 5 && i < n; k++, i++, word >>= 12) {
-            memcpy(out + i * width, table + (word & (ENTRIES - 1)) * width, width);
+            const size_t entry = word & (ENTRIES - 1);
+            if (width == 2) memcpy(out + i * 2, table + entry * 2, 2);
+            else memcpy(out + i * 4, table + entry * 4, 4);
         }
     }
 }

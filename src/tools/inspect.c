@@ -1,0 +1,401 @@
+/* inspect.c - the description of a model folder. */
+#include "tools/inspect.h"
+#include <stdio.h>
+#include "base/jsonw.h"
+#include "compute/compute.h"
+#include "base/banned.h"
+
+/* ---- numbers ---- */
+
+static int64_t elements(const plan_entry *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->shape[i];
+    return n;
+}
+
+int64_t inspect_parameters(const pack *p)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < pack_plan(p)->count; i++) n += elements(&pack_plan(p)->entries[i]);
+    return n;
+}
+
+double inspect_bits_per_weight(const pack *p)
+{
+    return 8.0 * (double)pack_text_bytes(p) / (double)inspect_parameters(p);
+}
+
+static status get_matrix(const pack *p, const plan_entry *t, matrix *m, error *e)
+{
+    return pack_matrix(p, t->name, t->shape[0], t->shape[1], m, e);
+}
+
+static status need_weights(const pack *p, inspect_memory *n, error *e)
+{
+    const bool tied = pack_king(p) && pack_king(p)->tied;
+    for (size_t i = 0; i < pack_plan(p)->count; i++) {
+        const plan_entry *t = &pack_plan(p)->entries[i];
+        if (!t->is_matrix) {
+            n->values += 4 * (uint64_t)elements(t);
+            continue;
+        }
+        matrix m;
+        tile_matrix tiles;
+        TRY(get_matrix(p, t, &m, e));
+        if (t->is_embedding) n->mapped += matrix_bytes(&m);
+        if (t->is_embedding && !tied) continue;
+        TRY(tile_plan(&tiles, &m, e));
+        n->tiles += tile_bytes(&tiles);
+    }
+    return OK;
+}
+
+/* Per sequence: recurrent state and convolution window in f32, and the tape of a pass that may be
+ * taken back (keys, deltas, gates and convolution inputs of its rows). */
+static uint64_t king_state(const king_config *k)
+{
+    enum { TAPE_ROWS = 8 };
+    const uint64_t key = (uint64_t)k->gdn_k_heads * (uint64_t)k->gdn_k_dim;
+    const uint64_t value = (uint64_t)k->gdn_v_heads * (uint64_t)k->gdn_v_dim;
+    const uint64_t channels = 2 * key + value;
+    const uint64_t state = value * (uint64_t)k->gdn_k_dim;
+    const uint64_t window = (uint64_t)(k->conv_taps - 1) * channels;
+    const uint64_t tape = TAPE_ROWS * (key + value + (uint64_t)k->gdn_v_heads + channels);
+    return 4 * (uint64_t)k->n_gdn * (state + window + tape);
+}
+
+status inspect_need(const pack *p, const inspect_options *o, inspect_memory *out, error *e)
+{
+    const king_config *k = pack_king(p);
+    const drafter_config *d = pack_drafter(p);
+    const int limit = k ? k->max_positions : d->max_positions;
+    *out = (inspect_memory){ .context = o->context, .parallel = o->parallel ? o->parallel : 1 };
+    if (!out->context) out->context = limit < 8192 ? limit : 8192;
+    if (out->context < 1 || out->context > limit || out->parallel < 1) {
+        return error_set(e, E_ARG, "%s: context %d for %d sequences, want 1 to %d positions",
+                         pack_folder(p), out->context, out->parallel, limit);
+    }
+    TRY(need_weights(p, out, e));
+    kv_layout kv;
+    int positions = out->context;
+    if (k) {
+        out->state = king_state(k) * (uint64_t)out->parallel;
+        if (k->n_attention)
+            TRY(compute_kv_layout(&kv, KV_F16, k->n_attention, k->n_kv_head, k->head_dim, e));
+    } else {
+        if (d->window && d->window - 1 < positions) positions = d->window - 1;
+        TRY(compute_kv_layout(&kv, KV_F16, d->n_layer, d->n_kv_head, d->head_dim, e));
+    }
+    if (!k || k->n_attention) {
+        const uint64_t pages = ((uint64_t)positions + KV_PAGE - 1) / KV_PAGE;
+        out->kv = pages * kv.page_bytes * (uint64_t)out->parallel;
+    }
+    out->total = out->tiles + out->values + out->state + out->kv;
+    return OK;
+}
+
+/* ---- formats in use ---- */
+
+enum { MAX_FORMATS = 16 };
+
+typedef struct format_count {
+    quant_format format;
+    dtype type; /* dense */
+    int matrices;
+    uint64_t bytes;
+} format_count;
+
+static status count_formats(const pack *p, format_count *list, int *n, error *e)
+{
+    *n = 0;
+    for (size_t i = 0; i < pack_plan(p)->count; i++) {
+        const plan_entry *t = &pack_plan(p)->entries[i];
+        if (!t->is_matrix) continue;
+        matrix m;
+        TRY(get_matrix(p, t, &m, e));
+        const dtype type = matrix_type(&m);
+        int at = 0;
+        while (at < *n && !(quant_equal(list[at].format, m.format) && list[at].type == type)) at++;
+        if (at == MAX_FORMATS) at--; /* the last one stands for the rest */
+        else if (at == *n) list[(*n)++] = (format_count){ .format = m.format, .type = type };
+        list[at].matrices++;
+        list[at].bytes += matrix_bytes(&m);
+    }
+    return OK;
+}
+
+static const char *format_name(const format_count *f, char *text, size_t cap)
+{
+    char packed[32];
+    if (f->format.mode == QUANT_DENSE) snprintf(text, cap, "dense %s", dtype_name(f->type));
+    else snprintf(text, cap, "%s", quant_format_text(f->format, packed, sizeof packed));
+    return text;
+}
+
+static const char *kind_name(const pack *p)
+{
+    static const char *const
+        names[] = { [PACK_KING] = "king", [PACK_PLAIN] = "plain", [PACK_DRAFTER] = "drafter" };
+    return names[pack_get_kind(p)];
+}
+
+/* "7.67 GB", decimal as disks and model pages count. */
+static const char *bytes_text(uint64_t n, char *text, size_t cap)
+{
+    static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
+    double v = (double)n;
+    int u = 0;
+    for (; v >= 999.5 && u < 4; u++) v /= 1000.0;
+    snprintf(text, cap, u ? "%.*f %s" : "%.*f %s", u ? 2 : 0, v, units[u]);
+    return text;
+}
+
+/* ---- text ---- */
+
+static void line_bytes(buf *out, const char *label, uint64_t n, const char *note)
+{
+    char text[32];
+    buf_printf(out, "  %-10s %10s  %s\n", label, bytes_text(n, text, sizeof text), note);
+}
+
+static void write_king(const pack *p, buf *out)
+{
+    const king_config *k = pack_king(p);
+    const config *c = pack_config(p);
+    buf_printf(out, "layers      %d: %d gated delta nets, %d attention\n", k->n_layer, k->n_gdn,
+               k->n_attention);
+    buf_printf(out, "width       %d, MLP %d, vocabulary %d%s\n", k->n_embd, k->n_ff, k->n_vocab,
+               k->tied ? ", head tied to the embedding" : "");
+    buf_printf(out, "attention   %d heads of %d on %d, rotary %d, theta %g\n", k->n_head,
+               k->head_dim, k->n_kv_head, k->rotary_dim, k->rope_theta);
+    buf_printf(out, "delta net   %d value heads of %d on %d key heads of %d, %d taps\n",
+               k->gdn_v_heads, k->gdn_v_dim, k->gdn_k_heads, k->gdn_k_dim, k->conv_taps);
+    buf_printf(out, "context     %d positions\n", k->max_positions);
+    buf_text(out, "stop ids   ");
+    for (int i = 0; i < c->generation.n_eos; i++) buf_printf(out, " %d", (int)c->generation.eos[i]);
+    buf_text(out, c->generation.n_eos ? "\n" : " none\n");
+    if (c->hadamard.block) {
+        buf_printf(out, "rotation    Hadamard blocks of %d, %zu packed modules, schema %d\n",
+                   c->hadamard.block, c->hadamard.count, c->hadamard.schema);
+    }
+}
+
+static void write_drafter(const pack *p, buf *out)
+{
+    const drafter_config *d = pack_drafter(p);
+    buf_printf(out, "layers      %d, width %d, MLP %d, vocabulary %d\n", d->n_layer, d->n_embd,
+               d->n_ff, d->n_vocab);
+    buf_printf(out, "attention   %d heads of %d on %d, theta %g, window %d\n", d->n_head,
+               d->head_dim, d->n_kv_head, d->rope_theta, d->window);
+    buf_printf(out, "block       %d rows: 1 anchor, %d drafts; mask id %d\n", d->block,
+               d->block - 1, (int)d->mask_id);
+    buf_printf(out, "selector    %d candidates, rank %d\n", d->top_k, d->rank);
+    buf_text(out, "taps        after layers");
+    for (int i = 0; i < d->n_tap; i++) buf_printf(out, " %d", d->tap[i]);
+    if (d->n_target_layer) buf_printf(out, " of %d", d->n_target_layer);
+    buf_text(out, "\n");
+    if (pack_is_synthesised(p))
+        buf_text(out, "config      none in the folder: the published one of this shape\n");
+}
+
+static void write_tensors(const pack *p, buf *out)
+{
+    for (size_t i = 0; i < pack_file_count(p); i++) {
+        const safetensors *f = pack_file(p, i);
+        buf_printf(out, "%s\n", f->path);
+        for (size_t k = 0; k < f->count; k++) {
+            const tensor *t = &f->tensors[k];
+            char shape[96];
+            buf_printf(out, "  %-5s %-16s %12llu  %.*s\n", dtype_name(t->type),
+                       tensor_shape_text(t->rank, t->shape, shape, sizeof shape),
+                       (unsigned long long)t->bytes, STR_ARG(t->name));
+        }
+    }
+}
+
+static void write_memory(const inspect_memory *n, buf *out)
+{
+    buf_printf(out, "memory      for %d sequence%s of %d positions\n", n->parallel,
+               n->parallel == 1 ? "" : "s", n->context);
+    line_bytes(out, "tiles", n->tiles, "matrices as they are computed with");
+    line_bytes(out, "values", n->values, "norms, convolutions, gates");
+    if (n->state) line_bytes(out, "state", n->state, "recurrent state, windows, tapes");
+    line_bytes(out, "keys", n->kv, "keys and values, f16");
+    line_bytes(out, "total", n->total, "without activations and caches");
+    line_bytes(out, "mapped", n->mapped, "beside it: rows read from the files");
+}
+
+static status write_text(const pack *p, const inspect_options *o, const inspect_memory *need,
+                         buf *out, error *e)
+{
+    char a[32], b[32], c[32];
+    format_count formats[MAX_FORMATS];
+    int n;
+    TRY(count_formats(p, formats, &n, e));
+    buf_printf(out, "%-11s %s\n", kind_name(p), pack_folder(p));
+    buf_printf(out, "size        %s in %zu file%s: text %s, skipped %s\n",
+               bytes_text(pack_file_bytes(p), a, sizeof a), pack_file_count(p),
+               pack_file_count(p) == 1 ? "" : "s", bytes_text(pack_text_bytes(p), b, sizeof b),
+               bytes_text(pack_skipped_bytes(p), c, sizeof c));
+    buf_printf(out, "weights     %.3f billion, %.2f bits each\n",
+               (double)inspect_parameters(p) / 1e9, inspect_bits_per_weight(p));
+    for (int i = 0; i < n; i++) {
+        char name[48];
+        buf_printf(out, "%s%-20s %4d matrices %10s\n", i ? "            " : "formats     ",
+                   format_name(&formats[i], name, sizeof name), formats[i].matrices,
+                   bytes_text(formats[i].bytes, a, sizeof a));
+    }
+    if (pack_king(p)) write_king(p, out);
+    else write_drafter(p, out);
+    buf_printf(out, "identity    %s\n", pack_identity(p));
+    write_memory(need, out);
+    if (o->tensors) write_tensors(p, out);
+    return OK;
+}
+
+/* ---- JSON ---- */
+
+static void put_int(jsonw *w, const char *name, int64_t v)
+{
+    jsonw_key(w, name);
+    jsonw_i64(w, v);
+}
+
+static void put_u64(jsonw *w, const char *name, uint64_t v)
+{
+    jsonw_key(w, name);
+    jsonw_u64(w, v);
+}
+
+static void put_king(jsonw *w, const pack *p)
+{
+    const king_config *k = pack_king(p);
+    const config *c = pack_config(p);
+    put_int(w, "layers", k->n_layer);
+    put_int(w, "attention_layers", k->n_attention);
+    put_int(w, "hidden_size", k->n_embd);
+    put_int(w, "intermediate_size", k->n_ff);
+    put_int(w, "vocab_size", k->n_vocab);
+    put_int(w, "context", k->max_positions);
+    jsonw_key(w, "tied");
+    jsonw_bool(w, k->tied);
+    jsonw_key(w, "stop_ids");
+    jsonw_array(w);
+    for (int i = 0; i < c->generation.n_eos; i++) jsonw_i64(w, c->generation.eos[i]);
+    jsonw_end_array(w);
+    put_int(w, "hadamard_block", c->hadamard.block);
+}
+
+static void put_drafter(jsonw *w, const pack *p)
+{
+    const drafter_config *d = pack_drafter(p);
+    put_int(w, "layers", d->n_layer);
+    put_int(w, "hidden_size", d->n_embd);
+    put_int(w, "intermediate_size", d->n_ff);
+    put_int(w, "vocab_size", d->n_vocab);
+    put_int(w, "context", d->max_positions);
+    put_int(w, "window", d->window);
+    put_int(w, "block", d->block);
+    put_int(w, "mask_id", d->mask_id);
+    put_int(w, "candidates", d->top_k);
+    put_int(w, "target_layers", d->n_target_layer);
+    jsonw_key(w, "taps");
+    jsonw_array(w);
+    for (int i = 0; i < d->n_tap; i++) jsonw_i64(w, d->tap[i]);
+    jsonw_end_array(w);
+    jsonw_key(w, "config_synthesised");
+    jsonw_bool(w, pack_is_synthesised(p));
+}
+
+static void put_memory(jsonw *w, const inspect_memory *n)
+{
+    jsonw_key(w, "memory");
+    jsonw_object(w);
+    put_int(w, "context", n->context);
+    put_int(w, "parallel", n->parallel);
+    put_u64(w, "tiles", n->tiles);
+    put_u64(w, "values", n->values);
+    put_u64(w, "state", n->state);
+    put_u64(w, "kv", n->kv);
+    put_u64(w, "total", n->total);
+    put_u64(w, "mapped", n->mapped);
+    jsonw_end_object(w);
+}
+
+static void put_tensors(jsonw *w, const pack *p)
+{
+    jsonw_key(w, "tensors");
+    jsonw_array(w);
+    for (size_t i = 0; i < pack_file_count(p); i++) {
+        const safetensors *f = pack_file(p, i);
+        for (size_t k = 0; k < f->count; k++) {
+            const tensor *t = &f->tensors[k];
+            jsonw_object(w);
+            jsonw_key(w, "name");
+            jsonw_str(w, t->name);
+            jsonw_key(w, "dtype");
+            jsonw_text(w, dtype_name(t->type));
+            jsonw_key(w, "shape");
+            jsonw_array(w);
+            for (int d = 0; d < t->rank; d++) jsonw_i64(w, t->shape[d]);
+            jsonw_end_array(w);
+            put_u64(w, "bytes", t->bytes);
+            put_int(w, "file", (int64_t)i);
+            jsonw_end_object(w);
+        }
+    }
+    jsonw_end_array(w);
+}
+
+static status write_json(const pack *p, const inspect_options *o, const inspect_memory *need,
+                         buf *out, error *e)
+{
+    format_count formats[MAX_FORMATS];
+    int n;
+    TRY(count_formats(p, formats, &n, e));
+    jsonw w;
+    jsonw_init(&w, out);
+    jsonw_object(&w);
+    jsonw_key(&w, "kind");
+    jsonw_text(&w, kind_name(p));
+    jsonw_key(&w, "folder");
+    jsonw_text(&w, pack_folder(p));
+    jsonw_key(&w, "identity");
+    jsonw_text(&w, pack_identity(p));
+    put_int(&w, "files", (int64_t)pack_file_count(p));
+    put_u64(&w, "file_bytes", pack_file_bytes(p));
+    put_u64(&w, "text_bytes", pack_text_bytes(p));
+    put_u64(&w, "skipped_bytes", pack_skipped_bytes(p));
+    put_int(&w, "parameters", inspect_parameters(p));
+    jsonw_key(&w, "bits_per_weight");
+    jsonw_fixed(&w, inspect_bits_per_weight(p), 4);
+    jsonw_key(&w, "formats");
+    jsonw_array(&w);
+    for (int i = 0; i < n; i++) {
+        char name[48];
+        jsonw_object(&w);
+        jsonw_key(&w, "format");
+        jsonw_text(&w, format_name(&formats[i], name, sizeof name));
+        put_int(&w, "matrices", formats[i].matrices);
+        put_u64(&w, "bytes", formats[i].bytes);
+        jsonw_end_object(&w);
+    }
+    jsonw_end_array(&w);
+    if (pack_king(p)) put_king(&w, p);
+    else put_drafter(&w, p);
+    put_memory(&w, need);
+    if (o->tensors) put_tensors(&w, p);
+    jsonw_end_object(&w);
+    buf_char(out, '\n');
+    return OK;
+}
+
+status inspect_write(const pack *p, const inspect_options *o, buf *out, error *e)
+{
+    inspect_memory need;
+    TRY(inspect_need(p, o, &need, e));
+    if (o->json) TRY(write_json(p, o, &need, out, e));
+    else TRY(write_text(p, o, &need, out, e));
+    return buf_status(out, pack_folder(p), e);
+}

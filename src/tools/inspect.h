@@ -1,0 +1,32 @@
+/* inspect.h - what a model folder is: kind, formats, sizes, bits per weight, shape, and the memory
+ * that running it takes. Reads headers and configs only. */
+#ifndef TOOLS_INSPECT_H
+#define TOOLS_INSPECT_H
+#include "base/buf.h"
+#include "pack/pack.h"
+
+typedef struct inspect_options {
+    int context;  /* positions; 0: 8,192, or the model's limit if that is less */
+    int parallel; /* sequences; 0: 1 */
+    bool json;    /* one JSON object instead of lines of text */
+    bool tensors; /* list every tensor of the files, too */
+} inspect_options;
+
+/* Bytes. */
+typedef struct inspect_memory {
+    int context, parallel;
+    uint64_t tiles;  /* matrices, repacked */
+    uint64_t values; /* norms, convolutions and the like, as f32 */
+    uint64_t mapped; /* embedding and codebooks: stay in the files, read by row */
+    uint64_t state;  /* of all sequences: recurrent state, convolution windows, tapes */
+    uint64_t kv;     /* of all sequences: keys and values in f16; a drafter's rings */
+    uint64_t total;  /* of the above but `mapped` */
+} inspect_memory;
+
+/* E_ARG when the context exceeds the model's limit. */
+status inspect_need(const pack *p, const inspect_options *o, inspect_memory *out, error *e);
+/* Weights (elements of the logical matrices and vectors), and bits stored for each. */
+int64_t inspect_parameters(const pack *p);
+double inspect_bits_per_weight(const pack *p);
+status inspect_write(const pack *p, const inspect_options *o, buf *out, error *e);
+#endif

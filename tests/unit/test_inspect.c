@@ -1,0 +1,107 @@
+#include "packkit.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "tools/inspect.h"
+#include "tools/synth.h"
+
+static pack *open_pack(const char *folder)
+{
+    pack *p = NULL;
+    error e = { 0 };
+    EXPECT_OK(pack_open(&p, folder, NULL, &e), e);
+    return p;
+}
+
+static buf describe(const pack *p, const inspect_options *o)
+{
+    buf out;
+    error e = { 0 };
+    buf_init(&out, 1 << 24);
+    EXPECT_OK(inspect_write(p, o, &out, &e), e);
+    return out;
+}
+
+static void has(const buf *b, const char *text)
+{
+    if (str_find(buf_view(b), str_from(text)) == STR_NONE) FAIL("no \"%s\" in\n%s", text, b->ptr);
+}
+
+TEST(text_of_a_king)
+{
+    pack *p = open_pack(KIT_PACKS "king-tiny");
+    buf b = describe(p, &(inspect_options){ .tensors = true });
+    has(&b, "king        ");
+    has(&b, "layers      4: 3 gated delta nets, 1 attention");
+    has(&b, "affine 2-bit g128      27 matrices");
+    has(&b, "dense F32               6 matrices");
+    has(&b, "context     4096 positions");
+    has(&b, "stop ids    1012 1014");
+    has(&b, "rotation    Hadamard blocks of 512, 27 packed modules, schema 2");
+    has(&b, "for 1 sequence of 4096 positions");
+    has(&b, "language_model.lm_head.signs");
+    has(&b, "[1024, 32]");
+    buf_free(&b);
+    pack_close(p);
+    EXPECT_INT(mem_live(), 0);
+}
+
+TEST(json_of_a_drafter)
+{
+    pack *p = open_pack(KIT_PACKS "drafter-tiny-q4");
+    buf b = describe(p, &(inspect_options){ .json = true, .tensors = true, .parallel = 3 });
+    json_doc *doc = NULL;
+    error e = { 0 };
+    EXPECT_OK(json_parse(&doc, buf_view(&b), JSON_UNIQUE, "inspect", &e), e);
+    const json_node *r = json_root(doc);
+    int64_t v;
+    EXPECT_STR(json_text(json_get(r, "kind")), "drafter");
+    EXPECT(json_i64(json_get(r, "block"), &v) && v == 8);
+    EXPECT(json_i64(json_at(json_get(r, "taps"), 1), &v) && v == 3);
+    EXPECT_INT(json_len(json_get(r, "tensors")), pack_file(p, 0)->count);
+    EXPECT_STR(json_text(json_get(json_at(json_get(r, "formats"), 0), "format")),
+               "affine 4-bit g64");
+    EXPECT(json_i64(json_get(json_get(r, "memory"), "parallel"), &v) && v == 3);
+    json_free(doc);
+    buf_free(&b);
+    pack_close(p);
+}
+
+/* State and keys of the published 27B layout, which do not depend on its widths: per position and
+ * attention layer 4,096 bytes; per delta net 3,145,728 and 122,880 bytes and a tape of 8 rows. */
+TEST(memory_of_a_sequence_of_the_27b_layout)
+{
+    const kit k = kit_new(NULL);
+    error e = { 0 };
+    kit_write(&k, "shape.json",
+              STR("{\"kind\":\"king\",\"vocab_size\":512,\"num_hidden_layers\":4,"
+                  "\"hidden_size\":1024,\"intermediate_size\":1024}"));
+    char shape[512], folder[512];
+    snprintf(shape, sizeof shape, "%s", kit_path(&k, "shape.json"));
+    snprintf(folder, sizeof folder, "%s", kit_path(&k, "king"));
+    EXPECT_OK(synth_write(folder, &(synth_options){ .shape = shape }, &e), e);
+    pack *p = open_pack(folder);
+    inspect_memory n;
+    EXPECT_OK(inspect_need(p, &(inspect_options){ .context = 8192, .parallel = 2 }, &n, &e), e);
+    EXPECT_INT(n.kv, 2 * 8192 * 4096);
+    const uint64_t tape = 8 * 4 * (2048 + 6144 + 48 + 10240);
+    EXPECT_INT(n.state, 2 * 3 * (3145728 + 122880 + tape));
+    EXPECT_INT(n.mapped, 512 * (1024 / 4 + 2 * 2 * 1024 / 128));
+    /* codes and scales, one bias in every pair left out */
+    const uint64_t packed = 26 * (uint64_t)1024 * 1024;
+    EXPECT(n.tiles > packed / 2 && n.tiles < pack_text_bytes(p));
+    EXPECT_INT(n.total, n.tiles + n.values + n.state + n.kv);
+    EXPECT_INT(inspect_need(p, &(inspect_options){ .context = 262145 }, &n, &e), E_ARG);
+    EXPECT(strstr(e.text, "want 1 to 262144 positions"));
+    pack_close(p);
+    kit_free(&k);
+}
+
+TEST(bits_per_weight)
+{
+    pack *p = open_pack(KIT_PACKS "qwen35-tiny-bf16");
+    EXPECT(inspect_bits_per_weight(p) > 16.0 && inspect_bits_per_weight(p) < 16.01);
+    pack_close(p);
+    p = open_pack(KIT_PACKS "qwen35-tiny-mxfp4");
+    EXPECT(inspect_bits_per_weight(p) > 4.25 && inspect_bits_per_weight(p) < 4.4);
+    pack_close(p);
+}
