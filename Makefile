@@ -12,7 +12,7 @@ all:
 run: all ## chat with the small pair that ships with ingot (ARGS=, KING=folder, DRAFTER=folder)
 	$(B)/ingot chat $(PAIR) $(ARGS)
 test: all ## all tests (P=asan, tsan, debug, clang: in that build)
-	ctest --test-dir $(B) --output-on-failure -j $$(getconf _NPROCESSORS_ONLN)
+	ctest --test-dir $(B) --output-on-failure --output-junit junit.xml -j $$(getconf _NPROCESSORS_ONLN)
 bench: all ## measure speed (ARGS=, KING=, DRAFTER=)
 	$(B)/ingot bench $(PAIR) $(ARGS)
 fuzz: ## every fuzz target for T=60 seconds
