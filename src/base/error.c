@@ -7,6 +7,8 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/banned.h"
+#undef error_set
+#undef error_prefix
 
 enum { TEXT_BYTES = sizeof((error *)0)->text };
 

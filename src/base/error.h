@@ -34,6 +34,10 @@ status error_set(error *e, status code, const char *fmt, ...) __attribute__((for
 status error_prefix(error *e, status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 const char *error_name(status code); /* "argument", "io", ... */
+#ifdef __clang_analyzer__            /* it cannot see from here that both return `code` */
+#define error_set(e, code, ...) (error_set(e, code, __VA_ARGS__), (code))
+#define error_prefix(e, code, ...) (error_prefix(e, code, __VA_ARGS__), (code))
+#endif
 
 #define TRY(expr)                  \
     do {                           \

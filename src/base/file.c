@@ -73,7 +73,7 @@ static status read_all(buf *out, int fd, const char *name, error *e)
     for (;;) {
         size_t want = out->cap > out->len + 1 ? out->cap - out->len - 1 : 64 * 1024;
         if (want > out->ceiling - out->len) want = out->ceiling - out->len;
-        char probe;
+        char probe = 0;
         /* one byte more tells "full" from "too long" */
         char *at = want ? buf_reserve(out, want) : &probe;
         if (!at) return buf_status(out, name, e);

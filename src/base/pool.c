@@ -210,15 +210,16 @@ static int cap_by_quota(int n, double *quota)
 int pool_default_threads(char *why, size_t cap)
 {
     unsigned char allowed[MAX_CPUS];
-    int cores = allowed_cpus(allowed);
 #ifdef __APPLE__
+    int cores = allowed_cpus(allowed);
     size_t size = sizeof cores; /* performance cores alone: a static split waits for the slowest */
     if (sysctlbyname("hw.perflevel0.physicalcpu", &cores, &size, NULL, 0) != 0) {
         size = sizeof cores;
         (void)sysctlbyname("hw.physicalcpu", &cores, &size, NULL, 0);
     }
 #else
-    cores = pool_count_cores("/sys/devices/system/cpu", allowed, MAX_CPUS);
+    (void)allowed_cpus(allowed);
+    const int cores = pool_count_cores("/sys/devices/system/cpu", allowed, MAX_CPUS);
 #endif
     double quota;
     const int n = cap_by_quota(cores, &quota);
