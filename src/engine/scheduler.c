@@ -5,10 +5,8 @@
 #include "engine/scheduler.h"
 #include "base/banned.h"
 
-enum {
-    CHUNK_BESIDE = 64, /* prefill rows of a pass in which others decode */
-    DEFAULT_BLOCK = 4
-};
+#define STEP_SECONDS 2.0 /* longest prefill pass while nobody decodes */
+#define STEP_FACTOR 3.0  /* else: this many times the pass without prefill */
 
 struct scheduler {
     workbench bench;
@@ -21,7 +19,10 @@ struct scheduler {
     sequence *waiting; /* in order of arrival */
     king_job *jobs;    /* [n_seats] */
     sequence **of_job; /* [n_seats] */
-    unsigned turn;     /* who is served first when prefill rows are short */
+    wager **wagers;    /* [n_seats] */
+    cost cost;
+    wager_chances chances;
+    unsigned turn; /* who is served first when prefill rows are short */
     scheduler_stats stats;
 };
 
@@ -30,6 +31,7 @@ static workbench_parts sized(const scheduler_options *o)
     workbench_parts p = o->parts;
     p.max_rows = o->chunk + o->parallel * REQUEST_MAX_BLOCK;
     p.max_logits = o->parallel * (REQUEST_MAX_BLOCK + 1) + REQUEST_MAX_BLOCK;
+    if (p.max_logits > p.max_rows) p.max_logits = p.max_rows;
     return p;
 }
 
@@ -64,10 +66,57 @@ static status make_parts(scheduler *g, const scheduler_options *o, error *e)
     g->running = mem_array(n, sizeof *g->running);
     g->jobs = mem_array(n, sizeof *g->jobs);
     g->of_job = mem_array(n, sizeof *g->of_job);
-    if (!g->seats || !g->running || !g->jobs || !g->of_job)
+    g->wagers = mem_array(n, sizeof *g->wagers);
+    if (!g->seats || !g->running || !g->jobs || !g->of_job || !g->wagers)
         return error_set(e, E_NOMEM, "engine: no memory for %d sequences", o->parallel);
-    for (g->n_seats = 0; g->n_seats < o->parallel; g->n_seats++)
-        TRY(make_seat(g, &g->seats[g->n_seats], e));
+    g->n_seats = o->parallel;
+    for (int i = 0; i < g->n_seats; i++) TRY(make_seat(g, &g->seats[i], e));
+    return OK;
+}
+
+/* ---- first measurements ---- */
+
+/* One pass over `rows` rows that are taken back. */
+static status measure_pass(scheduler *g, int rows, double *seconds, error *e)
+{
+    static const int32_t tokens[REQUEST_MAX_BLOCK];
+    king_job job = { .state = g->seats[0].state, .tokens = tokens, .n = rows };
+    TRY(state_begin(job.state, rows, ROWS_PROVISIONAL, e));
+    const int64_t start = clock_ns();
+    king_forward(g->bench.king, g->bench.compute, g->bench.king_work, &job, 1, NULL);
+    *seconds = (double)(clock_ns() - start) * 1e-9;
+    state_commit(job.state, 0);
+    return OK;
+}
+
+static double measure_draft(scheduler *g, int block)
+{
+    int32_t drafts[REQUEST_MAX_BLOCK];
+    draft_job job = { .state = g->seats[0].draft,
+                      .block = block,
+                      .n_vocab = g->bench.n_token,
+                      .drafts = drafts };
+    const int64_t start = clock_ns();
+    drafter_draft(g->bench.drafter, g->bench.compute, g->bench.drafter_work, g->bench.king,
+                  g->bench.king_work, &job, 1);
+    return (double)(clock_ns() - start) * 1e-9;
+}
+
+/* The first pass of each kind also brings pages in: it is not counted. */
+static status measure(scheduler *g, error *e)
+{
+    static const int rows[] = { 1, 2, 4, 8, 16 };
+    double seconds[5];
+    const int n = g->context < 16 ? 1 : 5;
+    TRY(measure_pass(g, 1, seconds, e));
+    for (int i = 0; i < n; i++) TRY(measure_pass(g, rows[i], &seconds[i], e));
+    cost_begin_pass(&g->cost, rows, seconds, n);
+    if (!g->bench.draft) return OK;
+    const int most = g->bench.draft->block, blocks[] = { 2, most };
+    drafter_state_reset(g->seats[0].draft, 0);
+    seconds[0] = measure_draft(g, 2);
+    for (int i = 0; i < 2; i++) seconds[i] = measure_draft(g, blocks[i]);
+    cost_begin_draft(&g->cost, blocks, seconds, most > 2 ? 2 : 1);
     return OK;
 }
 
@@ -77,7 +126,9 @@ status scheduler_new(scheduler **out, const scheduler_options *o, error *e)
     if (!g) return error_set(e, E_NOMEM, "engine: no memory");
     g->context = o->context;
     g->chunk = o->chunk;
-    const status s = make_parts(g, o, e);
+    wager_chances_init(&g->chances);
+    status s = make_parts(g, o, e);
+    if (s == OK) s = measure(g, e);
     if (s) {
         scheduler_free(g);
         return s;
@@ -89,7 +140,7 @@ status scheduler_new(scheduler **out, const scheduler_options *o, error *e)
 void scheduler_free(scheduler *g)
 {
     scheduler_cancel_all(g);
-    for (int i = 0; g->seats && i < g->n_seats + 1 && i < g->stats.kv_pages_total; i++) {
+    for (int i = 0; g->seats && i < g->n_seats; i++) {
         if (g->seats[i].state) state_free(g->seats[i].state);
         if (g->seats[i].draft) drafter_state_free(g->seats[i].draft);
         mem_free(g->seats[i].taps);
@@ -98,6 +149,7 @@ void scheduler_free(scheduler *g)
     mem_free(g->running);
     mem_free(g->jobs);
     mem_free(g->of_job);
+    mem_free(g->wagers);
     if (g->pages) state_pool_free(g->pages);
     speculate_free(&g->speculate);
     workbench_close(&g->bench);
@@ -191,6 +243,7 @@ static void admit(scheduler *g)
         s->seat = &g->seats[i];
         s->seat->taken = true;
         if (s->seat->draft) drafter_state_reset(s->seat->draft, 0);
+        wager_init(&s->wager, &g->chances);
         s->admitted_ns = clock_ns();
         s->progress.usage.queue_s = (double)(s->admitted_ns - s->submitted_ns) * 1e-9;
         s->progress.queued = -1;
@@ -207,20 +260,44 @@ static void admit(scheduler *g)
 
 /* ---- the rows of a step ---- */
 
-static void choose_blocks(scheduler *g)
+/* Mean context of the rows to come: what a pass costs depends on it. */
+static int mean_context(const scheduler *g)
 {
+    int64_t sum = 0;
+    for (int i = 0; i < g->n_running; i++) sum += state_len(g->running[i]->seat->state);
+    return g->n_running ? (int)(sum / g->n_running) : 0;
+}
+
+/* Rows for prefill beside `decoding` sequences. */
+static int prefill_budget(scheduler *g, int decoding, int context)
+{
+    double seconds = STEP_SECONDS;
+    if (decoding) seconds = STEP_FACTOR * cost_pass(&g->cost, decoding, context);
+    const int rows = cost_fit(&g->cost, seconds, g->chunk + decoding, context) - decoding;
+    return rows < 1 ? 1 : rows > g->chunk ? g->chunk : rows;
+}
+
+/* Decides the rows of everybody; returns those for prefill. */
+static int choose_rows(scheduler *g)
+{
+    int decoding = 0, wanted = 0;
     for (int i = 0; i < g->n_running; i++) {
         sequence *s = g->running[i];
         s->block = 0;
-        s->copied = false;
-        if (sequence_prefills(s)) continue;
-        const int most = g->bench.draft ? g->bench.draft->block : 1;
-        int block = s->params->block == REQUEST_BLOCK_AUTO ? DEFAULT_BLOCK : s->params->block;
-        if (block > most) block = most;
-        if (block > sequence_left(s)) block = sequence_left(s);
-        s->block = block;
-        s->rows[0] = s->tokens[s->n_tokens - 1];
+        if (sequence_prefills(s)) {
+            wanted += s->prefill_end - state_len(s->seat->state);
+            continue;
+        }
+        speculate_offer(&g->speculate, s);
+        g->wagers[decoding++] = &s->wager;
     }
+    const int context = mean_context(g);
+    const int budget = wanted ? prefill_budget(g, decoding, context) : 0;
+    const int others = wanted < budget ? wanted : budget;
+    wager_choose(&g->cost, g->wagers, decoding, others, context);
+    for (int i = 0; i < g->n_running; i++)
+        if (!sequence_prefills(g->running[i])) g->running[i]->block = g->running[i]->wager.block;
+    return budget;
 }
 
 static int rows_of_decoding(const scheduler *g)
@@ -282,14 +359,13 @@ static void add_prefill_jobs(scheduler *g, int *n_jobs, int budget, int logits)
     }
 }
 
-static int make_jobs(scheduler *g)
+static int make_jobs(scheduler *g, int budget)
 {
     int n_jobs = 0;
     const int decoding = rows_of_decoding(g);
     for (int i = 0; i < g->n_running; i++)
         if (g->running[i]->block > 0) try_job(g, &n_jobs, g->running[i], g->running[i]->block);
-    const int chunk = decoding && g->chunk > CHUNK_BESIDE ? CHUNK_BESIDE : g->chunk;
-    add_prefill_jobs(g, &n_jobs, chunk, g->bench.max_logits - decoding - g->n_running);
+    add_prefill_jobs(g, &n_jobs, budget, g->bench.max_logits - decoding - g->n_running);
     return n_jobs;
 }
 
@@ -337,8 +413,13 @@ static void settle(scheduler *g, sequence *s, const king_job *job)
     }
     const request_usage before = s->progress.usage;
     const int n_before = s->progress.n_ids;
-    if (s->block > 0) speculate_settle(&g->speculate, s, job);
-    else settle_prefill(g, s, job);
+    if (s->block > 0) {
+        const int accepted = speculate_settle(&g->speculate, s, job);
+        s->progress.usage.plain_s += (accepted + 1) * s->wager.alone;
+        wager_settle(&s->wager, accepted, s->ended, &g->chances);
+    } else {
+        settle_prefill(g, s, job);
+    }
     const request_usage *u = &s->progress.usage;
     g->stats.generated_tokens += (uint64_t)(s->progress.n_ids - n_before);
     g->stats.drafted += (uint64_t)(u->drafted - before.drafted);
@@ -346,21 +427,38 @@ static void settle(scheduler *g, sequence *s, const king_job *job)
     for (int i = 0; i < u->accepted - before.accepted; i++) g->stats.accepted_at[i]++;
 }
 
+static void draft(scheduler *g)
+{
+    const int64_t start = clock_ns();
+    const int rows = speculate_draft(&g->speculate, g->running, g->n_running);
+    if (rows) cost_saw_draft(&g->cost, rows, (double)(clock_ns() - start) * 1e-9);
+}
+
+/* The king's pass and what follows from it, up to the committed rows. */
+static void pass(scheduler *g, int n_jobs)
+{
+    const int64_t start = clock_ns();
+    const int context = mean_context(g);
+    int rows = 0;
+    king_forward(g->bench.king, g->bench.compute, g->bench.king_work, g->jobs, n_jobs, NULL);
+    for (int i = 0; i < n_jobs; i++) {
+        settle(g, g->of_job[i], &g->jobs[i]);
+        rows += g->jobs[i].n;
+    }
+    cost_saw_pass(&g->cost, rows, context, (double)(clock_ns() - start) * 1e-9);
+    g->stats.steps++;
+    g->stats.step_rows += (uint64_t)rows;
+}
+
 bool scheduler_step(scheduler *g)
 {
     dismiss_cancelled(g);
     admit(g);
     if (g->n_running == 0) return false;
-    choose_blocks(g);
-    speculate_draft(&g->speculate, g->running, g->n_running);
-    const int n_jobs = make_jobs(g);
-    if (n_jobs)
-        king_forward(g->bench.king, g->bench.compute, g->bench.king_work, g->jobs, n_jobs, NULL);
-    for (int i = 0; i < n_jobs; i++) {
-        settle(g, g->of_job[i], &g->jobs[i]);
-        g->stats.step_rows += (uint64_t)g->jobs[i].n;
-    }
-    g->stats.steps++;
+    const int budget = choose_rows(g);
+    draft(g);
+    const int n_jobs = make_jobs(g, budget);
+    if (n_jobs) pass(g, n_jobs);
     for (int i = 0; i < g->n_running; i++)
         if (!g->running[i]->ended) sequence_publish(g->running[i]);
     dismiss_ended(g);

@@ -23,9 +23,11 @@ status sequence_new(sequence **out, request *r, int choice, const workbench *w, 
     s->submitted_ns = clock_ns();
     stop_init(&s->stop, p->stop, p->n_stop);
     detok_init(&s->detok, w->tokenizer, p->hide_special);
-    const status st = sampler_init(&s->sampler, &p->sampling, (uint64_t)choice, w->n_token, e);
+    status st = sampler_init(&s->sampler, &p->sampling, (uint64_t)choice, w->n_token, e);
+    if (st == OK && p->copy && p->block != REQUEST_BLOCK_PLAIN)
+        st = lookup_init(&s->lookup, p->n_prompt + p->max_tokens, e);
     if (st) {
-        mem_free(s);
+        sequence_free(s);
         return st;
     }
     for (int i = 0; i < p->n_prompt; i++) sampler_saw(&s->sampler, s->tokens[i], false);
@@ -37,6 +39,7 @@ void sequence_free(sequence *s)
 {
     stop_free(&s->stop);
     sampler_free(&s->sampler);
+    lookup_free(&s->lookup);
     mem_free(s);
 }
 

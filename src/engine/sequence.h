@@ -6,8 +6,9 @@
  * one that has not been run. */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
-#include "engine/request.h"
+#include "engine/lookup.h"
 #include "engine/stop.h"
+#include "engine/wager.h"
 #include "engine/workbench.h"
 #include "text/detok.h"
 
@@ -40,12 +41,14 @@ struct sequence {
     sampler sampler;
     stop stop;
     detok detok;
+    lookup lookup; /* empty when nothing may be copied */
+    wager wager;
     bool in_think, in_call;
     int64_t submitted_ns, admitted_ns, first_ns;
 
     /* the current step */
-    int block;                       /* rows of decoding; 0: it prefills */
-    bool copied;                     /* the drafts are a copy */
+    int block;     /* rows of decoding; 0: it prefills */
+    int copy_from; /* the drafts are a copy of the tokens there; 0: they are not */
     int32_t rows[REQUEST_MAX_BLOCK]; /* anchor, drafts */
 };
 

@@ -34,31 +34,69 @@ static void queue_taps(speculate *p, seat *at, const float *taps, int n)
     at->n_taps += n;
 }
 
-void speculate_draft(speculate *p, sequence *const *list, int n)
+static wager_part part_of(const sequence *s)
+{
+    return s->in_call ? WAGER_CALL : s->in_think ? WAGER_THOUGHT : WAGER_TEXT;
+}
+
+void speculate_offer(const speculate *p, sequence *s)
+{
+    const int asked = s->params->block, left = sequence_left(s);
+    wager *w = &s->wager;
+    w->fixed = asked != REQUEST_BLOCK_AUTO;
+    w->limit = w->fixed ? asked : p->bench->draft ? p->bench->draft->block : 1;
+    w->part = part_of(s);
+    if (w->limit > left) w->limit = left;
+    s->copy_from = s->lookup.ends ? lookup_find(&s->lookup, s->tokens, s->n_tokens) : 0;
+    if (!s->copy_from) return;
+    const int copies = s->n_tokens - s->copy_from;
+    if (w->fixed && copies < w->limit - 1) {
+        s->copy_from = 0;
+        return;
+    }
+    w->part = WAGER_COPY;
+    if (w->fixed) return;
+    w->limit = copies < REQUEST_MAX_BLOCK - 1 ? copies + 1 : REQUEST_MAX_BLOCK;
+    if (w->limit > left) w->limit = left;
+}
+
+static draft_job job_of(const workbench *w, sequence *s)
+{
+    const sampler_params *p = &s->params->sampling;
+    return (draft_job){ .state = s->seat->draft,
+                        .anchor = s->rows[0],
+                        .block = s->block,
+                        .temperature = p->temperature < SAMPLER_GREEDY ? 0 : p->temperature,
+                        .seed = p->seed,
+                        .choice = (uint64_t)s->choice,
+                        .n_vocab = w->n_token,
+                        .drafts = s->rows + 1 };
+}
+
+int speculate_draft(speculate *p, sequence *const *list, int n)
 {
     workbench *w = p->bench;
-    int n_drafts = 0, n_appends = 0;
+    int n_drafts = 0, n_appends = 0, rows = 0;
     for (int i = 0; i < n; i++) {
         sequence *s = list[i];
-        if (s->block < 2 || s->copied) continue;
+        if (s->block == 0) continue;
+        s->rows[0] = s->tokens[s->n_tokens - 1];
+        if (s->block == 1) continue;
+        if (s->copy_from) {
+            memcpy(s->rows + 1, s->tokens + s->copy_from, (size_t)(s->block - 1) * sizeof *s->rows);
+            continue;
+        }
         seat *at = s->seat;
         if (at->n_taps) p->appends[n_appends++] = (draft_append){ at->draft, at->taps, at->n_taps };
         at->n_taps = 0;
-        const sampler_params *sampling = &s->params->sampling;
-        const bool greedy = sampling->temperature < SAMPLER_GREEDY;
-        p->drafts[n_drafts++] = (draft_job){ .state = at->draft,
-                                             .anchor = s->rows[0],
-                                             .block = s->block,
-                                             .temperature = greedy ? 0 : sampling->temperature,
-                                             .seed = sampling->seed,
-                                             .choice = (uint64_t)s->choice,
-                                             .n_vocab = w->n_token,
-                                             .drafts = s->rows + 1 };
+        p->drafts[n_drafts++] = job_of(w, s);
+        rows += s->block;
     }
     if (n_appends) drafter_append(w->drafter, w->compute, w->drafter_work, p->appends, n_appends);
     if (n_drafts)
         drafter_draft(w->drafter, w->compute, w->drafter_work, w->king, w->king_work, p->drafts,
                       n_drafts);
+    return rows;
 }
 
 static void count_step(sequence *s, int accepted)
@@ -71,7 +109,7 @@ static void count_step(sequence *s, int accepted)
     const int drafted = s->block - 1;
     u->drafted += drafted;
     u->accepted += accepted;
-    if (s->copied) {
+    if (s->copy_from) {
         u->copy_drafted += drafted;
         u->copy_accepted += accepted;
     }
@@ -79,7 +117,7 @@ static void count_step(sequence *s, int accepted)
     for (int i = 0; i < accepted; i++) u->accepted_at[i]++;
 }
 
-void speculate_settle(speculate *p, sequence *s, const king_job *job)
+int speculate_settle(speculate *p, sequence *s, const king_job *job)
 {
     workbench *w = p->bench;
     int keep = 0;
@@ -93,6 +131,7 @@ void speculate_settle(speculate *p, sequence *s, const king_job *job)
     state_commit(s->seat->state, keep);
     if (s->seat->draft) queue_taps(p, s->seat, job->taps, keep);
     count_step(s, keep - 1);
+    return keep - 1;
 }
 
 void speculate_feed(speculate *p, sequence *s, const float *taps, int from, int n)

@@ -1,0 +1,200 @@
+/* wager.c - how many rows each sequence may draft in a step. */
+#include "engine/wager.h"
+#include "base/banned.h"
+
+#define FIRST_CHANCE 0.75f /* before anything is known; a copy starts higher */
+#define COPY_CHANCE 0.9f
+#define OWN_WEIGHT 0.15f
+#define COMMON_WEIGHT 0.02f
+#define CHANGE 1.02 /* a new block must promise this much more */
+#define INCOME 0.02
+enum { OPENING = 4, CAP = 8, TRIAL_AFTER = 16, TRIAL_BLOCK = 4 };
+
+void wager_chances_init(wager_chances *c)
+{
+    for (int p = 0; p < WAGER_PARTS; p++)
+        for (int j = 0; j < WAGER_DRAFTS; j++)
+            c->of[p][j] = p == WAGER_COPY ? COPY_CHANCE : FIRST_CHANCE;
+}
+
+void wager_init(wager *w, const wager_chances *from)
+{
+    *w = (wager){ .chances = *from, .last = TRIAL_BLOCK, .block = 1 };
+}
+
+/* ---- choosing ---- */
+
+static int drafter_rows(const wager *w)
+{
+    return w->block > 1 && w->part != WAGER_COPY ? w->block : 0;
+}
+
+typedef struct table {
+    cost *cost;
+    wager *const *list;
+    int n, others, context;
+    int rows, drafting; /* of the blocks as they stand */
+} table;
+
+static void count_rows(table *t)
+{
+    t->rows = t->others;
+    t->drafting = 0;
+    for (int i = 0; i < t->n; i++) {
+        t->rows += t->list[i]->block;
+        t->drafting += drafter_rows(t->list[i]);
+    }
+}
+
+static double seconds_now(const table *t)
+{
+    return cost_pass(t->cost, t->rows, t->context) + cost_draft(t->cost, t->drafting);
+}
+
+/* What the drafts of w add to the pass, and the pass without them. */
+static void price(const table *t, wager *w)
+{
+    const int drafts = w->block - 1, drafting = drafter_rows(w);
+    w->alone = cost_pass(t->cost, t->rows - drafts, t->context);
+    w->extra = cost_pass(t->cost, t->rows, t->context) - w->alone;
+    if (drafting) w->extra += cost_draft(t->cost, t->drafting) * drafting / t->drafting;
+    if (w->extra < 0) w->extra = 0;
+}
+
+/* Chance that the next row of w, if it were added, yields a token. */
+static double next_chance(const wager *w)
+{
+    double p = 1;
+    for (int j = 0; j < w->block; j++) p *= (double)w->chances.of[w->part][j];
+    return p;
+}
+
+static bool may_grow(const wager *w)
+{
+    return !w->fixed && !w->barred && w->block < w->limit;
+}
+
+/* Everybody at the beginning of the way; returns the expected tokens. */
+static double go_to_start(table *t)
+{
+    double tokens = 0;
+    for (int i = 0; i < t->n; i++) {
+        wager *w = t->list[i];
+        tokens += 1;
+        for (w->block = 1; w->fixed && w->block < w->limit; w->block++) tokens += next_chance(w);
+    }
+    count_rows(t);
+    return tokens;
+}
+
+static void remember(const table *t)
+{
+    for (int i = 0; i < t->n; i++) t->list[i]->best = t->list[i]->block;
+}
+
+/* A single sequence changes its block only for a clear gain; several change with the company
+ * anyway. */
+static double rate_now(const table *t, double tokens)
+{
+    const double rate = tokens / seconds_now(t);
+    return t->n == 1 && t->list[0]->block == t->list[0]->last ? rate * CHANGE : rate;
+}
+
+/* Rows are added one by one where the next is most likely to count, as far as the limits go; the
+ * best point of that way is taken, its beginning (nobody drafts) included. */
+static void climb(table *t)
+{
+    double tokens = go_to_start(t), best = rate_now(t, tokens);
+    remember(t);
+    for (;;) {
+        wager *next = NULL;
+        double chance = 0;
+        for (int i = 0; i < t->n; i++) {
+            if (!may_grow(t->list[i])) continue;
+            const double p = next_chance(t->list[i]);
+            if (p <= chance) continue;
+            chance = p;
+            next = t->list[i];
+        }
+        if (!next) break;
+        next->block++;
+        tokens += chance;
+        count_rows(t);
+        const double rate = rate_now(t, tokens);
+        if (rate <= best) continue;
+        best = rate;
+        remember(t);
+    }
+    for (int i = 0; i < t->n; i++) t->list[i]->block = t->list[i]->best;
+}
+
+/* Averages that say "plain" would never be corrected without a trial now and then; the purse pays
+ * for it. */
+static void try_again(table *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        wager *w = t->list[i];
+        if (w->block == 1 && may_grow(w) && w->plain_run >= TRIAL_AFTER)
+            w->block = w->limit < TRIAL_BLOCK ? w->limit : TRIAL_BLOCK;
+    }
+    count_rows(t);
+}
+
+static bool bar_the_poor(table *t)
+{
+    bool changed = false;
+    for (int i = 0; i < t->n; i++) {
+        wager *w = t->list[i];
+        price(t, w);
+        if (w->fixed || w->block == 1 || w->extra <= w->purse) continue;
+        w->barred = changed = true;
+    }
+    return changed;
+}
+
+/* The purse is measured in worst cases of a usual block, drafted alone beside the others' single
+ * rows. */
+static void fill_purse(const table *t, wager *w)
+{
+    if (w->limit < 2) return;
+    const int block = w->limit < TRIAL_BLOCK ? w->limit : TRIAL_BLOCK, rows = t->others + t->n;
+    w->worst = cost_pass(t->cost, rows + block - 1, t->context) -
+               cost_pass(t->cost, rows, t->context) + cost_draft(t->cost, block);
+    if (w->opened || w->worst <= 0) return;
+    w->opened = true;
+    w->purse = OPENING * w->worst;
+}
+
+void wager_choose(cost *c, wager *const *list, int n, int others, int context)
+{
+    table t = { .cost = c, .list = list, .n = n, .others = others, .context = context };
+    for (int i = 0; i < n; i++) {
+        list[i]->barred = false;
+        fill_purse(&t, list[i]);
+    }
+    do {
+        climb(&t);
+        try_again(&t);
+    } while (bar_the_poor(&t));
+}
+
+/* ---- settling ---- */
+
+static void learn(float *of, int accepted, int drafts, bool cut, float weight)
+{
+    for (int j = 0; j < accepted; j++) of[j] += weight * (1 - of[j]);
+    if (accepted < drafts && !cut) of[accepted] -= weight * of[accepted];
+}
+
+void wager_settle(wager *w, int accepted, bool cut, wager_chances *common)
+{
+    const int drafts = w->block - 1;
+    const double gain = accepted * w->alone - w->extra;
+    w->purse += gain > 0 ? gain / 2 : gain;
+    w->purse += INCOME * (accepted + 1) * w->alone;
+    if (w->purse > CAP * w->worst) w->purse = CAP * w->worst;
+    w->plain_run = drafts ? 0 : w->plain_run + 1;
+    w->last = w->block;
+    learn(w->chances.of[w->part], accepted, drafts, cut, OWN_WEIGHT);
+    if (common) learn(common->of[w->part], accepted, drafts, cut, COMMON_WEIGHT);
+}

@@ -1,0 +1,181 @@
+/* Simulated clocks: the king's pass and the drafter take what a formula says, drafts are accepted
+ * as a script says. */
+#include <math.h>
+#include "base/rng.h"
+#include "engine/wager.h"
+#include "test.h"
+
+typedef struct world {
+    double first, row;       /* pass of R rows: first + row * (R - 1) */
+    double draft, draft_row; /* drafter: draft + draft_row * b */
+    cost cost;
+    wager_chances chances;
+    wager wager;
+    double time, plain, worst, least; /* seconds; the largest worst case, the smallest purse met */
+    int steps, tokens;
+} world;
+
+static double pass_of(const world *w, int rows)
+{
+    return w->first + w->row * (rows - 1);
+}
+
+static double draft_of(const world *w, int rows)
+{
+    return rows > 1 ? w->draft + w->draft_row * rows : 0;
+}
+
+static void begin(world *w)
+{
+    static const int rows[] = { 1, 2, 4, 8, 16 };
+    double pass[5], draft[5];
+    for (int i = 0; i < 5; i++) {
+        pass[i] = pass_of(w, rows[i]);
+        draft[i] = draft_of(w, rows[i]);
+    }
+    cost_begin_pass(&w->cost, rows, pass, 5);
+    cost_begin_draft(&w->cost, rows + 1, draft + 1, 4);
+    wager_chances_init(&w->chances);
+    wager_init(&w->wager, &w->chances);
+    w->least = INFINITY;
+}
+
+/* One step; chance: that a draft is accepted. Costs are learned from the world as it is now. */
+static void step(world *w, rng *r, double chance)
+{
+    wager *list[] = { &w->wager };
+    w->wager.limit = 8;
+    w->wager.part = WAGER_TEXT;
+    wager_choose(&w->cost, list, 1, 0, 0);
+    const int b = w->wager.block;
+    int accepted = 0;
+    while (accepted < b - 1 && rng_unit(r) < chance) accepted++;
+    const double pass = pass_of(w, b), draft = draft_of(w, b);
+    w->time += pass + draft;
+    w->plain += (accepted + 1) * pass_of(w, 1);
+    w->worst = fmax(w->worst, pass_of(w, 8) + draft_of(w, 8) - pass_of(w, 1));
+    if (w->wager.purse < w->least) w->least = w->wager.purse;
+    wager_settle(&w->wager, accepted, false, &w->chances);
+    if (w->wager.purse < w->least) w->least = w->wager.purse;
+    cost_saw_pass(&w->cost, b, 0, pass);
+    if (b > 1) cost_saw_draft(&w->cost, b, draft);
+    w->steps++;
+    w->tokens += accepted + 1;
+}
+
+static world usual(void)
+{
+    return (world){ .first = 1, .row = 0.12, .draft = 0.1, .draft_row = 0.02 };
+}
+
+TEST(drafts_that_are_always_right_are_used_in_full)
+{
+    world w = usual();
+    rng r = { 1 };
+    begin(&w);
+    for (int i = 0; i < 200; i++) step(&w, &r, 1);
+    EXPECT_INT(w.wager.block, 8);
+    EXPECT(w.time < 0.4 * w.plain);
+}
+
+TEST(R075_drafts_that_are_always_wrong_cost_little)
+{
+    world w = usual();
+    rng r = { 1 };
+    begin(&w);
+    for (int i = 0; i < 3000; i++) step(&w, &r, 0);
+    EXPECT(w.least >= 0);
+    EXPECT(w.time <= 1.02 * w.plain + 4 * w.worst);
+    EXPECT(w.wager.block == 1 || w.wager.plain_run == 0);
+}
+
+/* It pays a little at two rows and nothing at more: the choice must find it. */
+TEST(the_block_follows_the_costs)
+{
+    world cheap = usual(), dear = usual();
+    dear.row = 0.5;
+    rng r = { 2 };
+    begin(&cheap);
+    begin(&dear);
+    for (int i = 0; i < 2000; i++) {
+        step(&cheap, &r, 0.7);
+        step(&dear, &r, 0.7);
+    }
+    EXPECT(cheap.time < 0.75 * cheap.plain);
+    EXPECT((double)cheap.tokens / cheap.steps > (double)dear.tokens / dear.steps + 0.3);
+    EXPECT(dear.time <= 1.02 * dear.plain + 4 * dear.worst);
+}
+
+/* E6: drafters that lure and then fail, and clocks that lie, for many seeds. */
+TEST(E6_the_purse_is_never_overdrawn)
+{
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        rng r = { seed };
+        world w = usual();
+        w.row = 0.02 + rng_unit(&r);
+        w.draft = rng_unit(&r) * 0.5;
+        w.draft_row = rng_unit(&r) * 0.1;
+        begin(&w);
+        double chance = rng_unit(&r);
+        for (int i = 0; i < 600; i++) {
+            if (rng_below(&r, 40) == 0) chance = rng_below(&r, 2) ? rng_unit(&r) : 0;
+            step(&w, &r, chance);
+        }
+        EXPECT(w.least >= 0);
+        if (w.time > 1.02 * w.plain + 4 * w.worst)
+            FAIL("seed %d: %.2f s drafted, %.2f s plain, worst case %.2f s", (int)seed, w.time,
+                 w.plain, w.worst);
+    }
+}
+
+/* A drafter that fails for a while and then is right is found again: the 2 % pay for the trials. */
+TEST(good_drafts_are_found_again)
+{
+    world w = usual();
+    rng r = { 4 };
+    begin(&w);
+    for (int i = 0; i < 600; i++) step(&w, &r, 0);
+    const double time = w.time, plain = w.plain;
+    for (int i = 0; i < 1200; i++) step(&w, &r, 0.95);
+    EXPECT(w.time - time < 0.6 * (w.plain - plain));
+}
+
+TEST(a_fixed_block_is_kept)
+{
+    world w = usual();
+    begin(&w);
+    wager *list[] = { &w.wager };
+    w.wager.fixed = true;
+    for (int b = 1; b <= 8; b++) {
+        w.wager.limit = b;
+        wager_choose(&w.cost, list, 1, 0, 0);
+        EXPECT_INT(w.wager.block, b);
+        wager_settle(&w.wager, 0, false, NULL);
+    }
+}
+
+/* Rows go to those who use them; with many sequences and dear rows nobody drafts. */
+TEST(several_sequences_share_the_rows)
+{
+    static wager w[20];
+    wager *list[20];
+    world s = usual();
+    begin(&s);
+    for (int i = 0; i < 20; i++) {
+        wager_init(&w[i], &s.chances);
+        w[i].limit = 8;
+        w[i].part = WAGER_TEXT;
+        for (int j = 0; j < WAGER_DRAFTS; j++)
+            w[i].chances.of[WAGER_TEXT][j] = i % 2 ? 0.95f : 0.3f;
+        list[i] = &w[i];
+    }
+    wager_choose(&s.cost, list, 2, 0, 0);
+    EXPECT(w[1].block > w[0].block);
+    world dear = usual();
+    dear.first = 1;
+    dear.row = 1;
+    begin(&dear);
+    for (int i = 0; i < 20; i++) w[i].opened = false;
+    wager_choose(&dear.cost, list, 20, 0, 0);
+    for (int i = 0; i < 20; i++) EXPECT_INT(w[i].block, 1);
+}
