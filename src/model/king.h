@@ -1,7 +1,8 @@
 /* king.h - the target model: one forward pass over rows of many sequences.
  *
- * Serves king packs (rotated ternary) and plain qwen3_5 packs of any quantization. Immutable after opening; a
- * king_work holds the activations of one pass and belongs to one thread. Formulas: docs/model.md. */
+ * Serves king packs (rotated ternary) and plain qwen3_5 packs of any quantization. Immutable after
+ * opening; a king_work holds the activations of one pass and belongs to one thread. Formulas:
+ * docs/model.md. */
 #ifndef MODEL_KING_H
 #define MODEL_KING_H
 #include "model/state.h"
@@ -11,20 +12,24 @@ typedef struct king_work king_work;
 
 typedef struct king_options {
     compute_mode mode;
-    void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes of tiles; may be NULL; caller's thread */
+    void (*progress)(void *arg, uint64_t done,
+                     uint64_t total); /* bytes of tiles; may be NULL; caller's thread */
     void *arg;
 } king_options;
 
-/* Repacks the weights into tiles, giving source pages back; the pack stays open for the embedding. */
+/* Repacks the weights into tiles, giving source pages back; the pack stays open for the embedding.
+ */
 status king_open(king **out, pack *p, compute *c, const king_options *o, error *e);
 void king_close(king *k);
 const king_config *king_get_config(const king *k);
 compute_mode king_mode(const king *k);
 size_t king_tile_bytes(const king *k);
-int64_t king_code3(const king *k);                /* ternary codes of value 3 met */
+int64_t king_code3(const king *k); /* ternary codes of value 3 met */
 
-/* max_rows: rows of one pass; max_logits: rows that may ask for logits; taps: layer ids whose outputs are kept. */
-status king_work_new(king_work **out, const king *k, int max_rows, int max_logits, const int *taps, int n_taps, error *e);
+/* max_rows: rows of one pass; max_logits: rows that may ask for logits; taps: layer ids whose
+ * outputs are kept. */
+status king_work_new(king_work **out, const king *k, int max_rows, int max_logits, const int *taps,
+                     int n_taps, error *e);
 void king_work_free(king_work *w);
 size_t king_work_bytes(const king *k, int max_rows, int max_logits, int n_taps);
 int king_work_max_rows(const king_work *w);
@@ -34,18 +39,20 @@ typedef struct king_job {
     state *state;
     const int32_t *tokens; /* [n] */
     int n;
-    int logits_from;       /* rows logits_from..n-1 produce logits; n: none */
+    int logits_from; /* rows logits_from..n-1 produce logits; n: none */
     /* results, valid until the next pass with the same work */
-    const float *logits;   /* [n - logits_from, n_vocab] */
-    const float *taps;     /* [n, n_taps * n_embd], in list order; NULL without taps */
-    int bad_layer;         /* -1, or the first layer whose output was not finite: results are void */
+    const float *logits; /* [n - logits_from, n_vocab] */
+    const float *taps;   /* [n, n_taps * n_embd], in list order; NULL without taps */
+    int bad_layer;       /* -1, or the first layer whose output was not finite: results are void */
 } king_job;
-/* hidden (may be NULL) is called after each layer with the residual stream [rows, n_embd] of the whole batch. */
+/* hidden (may be NULL) is called after each layer with the residual stream [rows, n_embd] of the
+ * whole batch. */
 typedef struct king_hook {
     void (*hidden)(void *arg, int layer, const float *h, int rows);
     void *arg;
 } king_hook;
-void king_forward(const king *k, compute *c, king_work *w, king_job *jobs, int n_jobs, const king_hook *hook);
+void king_forward(const king *k, compute *c, king_work *w, king_job *jobs, int n_jobs,
+                  const king_hook *hook);
 
 /* For the drafter: embedding rows and the bare head of the target (no final norm). */
 void king_embed(const king *k, compute *c, float *y, const int32_t *ids, int rows);
