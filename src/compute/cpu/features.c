@@ -1,17 +1,47 @@
 /* features.c - which tiers this CPU and system can run. Compiled without any instruction-set flag.
  */
 #include "compute/cpu/features.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include "base/banned.h"
 
+#if defined(__x86_64__)
+enum { AVX512 = 4 };
 static const features table[] = {
+    { AVX512, "avx512 ref", { &cpu_avx512, &cpu_ref, NULL } },
     { 0, "ref", { &cpu_ref, NULL } },
 };
 
-/* Bits of what the CPU has and the system lets programs use. */
+/* register state that the system saves when it switches threads */
+static uint64_t saved_state(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+static unsigned detect(void)
+{
+    enum { YMM = 0x6, ZMM = 0xe6 }; /* XCR0 */
+    unsigned a, b, c, d, have = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return 0; /* OSXSAVE */
+    const uint64_t saved = saved_state();
+    const bool fma = c >> 12 & 1, f16c = c >> 29 & 1;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !fma || !f16c) return 0;
+    const unsigned avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F DQ BW VL */
+    if ((saved & ZMM) == ZMM && (b & avx512) == avx512 && c >> 11 & 1) have |= AVX512;
+    return have;
+}
+
+#else
+static const features table[] = { { 0, "ref", { &cpu_ref, NULL } } };
+
 static unsigned detect(void)
 {
     return 0;
 }
+#endif
+
 const features *features_get(void)
 {
     const unsigned have = detect();
