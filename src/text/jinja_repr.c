@@ -18,7 +18,7 @@ void jinja_repr_float(jinja_text *t, double f)
     buf spelled;
     buf_init(&spelled, 64);
     jsonw_real(&spelled, f); /* spells as Python does */
-    if (spelled.failed) jinja_run_fail(t->run, "out of memory");
+    if (spelled.failed) jinja_run_no_memory(t->run);
     jinja_text_add(t, buf_view(&spelled));
     buf_free(&spelled);
 }

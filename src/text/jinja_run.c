@@ -45,6 +45,12 @@ status jinja_run_raise(jinja_run *r, str message)
     return record(r, E_ARG, TEMPLATE_RAISE);
 }
 
+status jinja_run_no_memory(jinja_run *r)
+{
+    error_set(r->e, E_NOMEM, "%s: out of memory", r->name);
+    return record(r, E_NOMEM, TEMPLATE_RUNTIME);
+}
+
 static status over_limit(jinja_run *r, const char *what)
 {
     error_set(r->e, E_LIMIT, "%s: line %d: rendering needs too %s", r->name, r->line, what);
@@ -75,10 +81,7 @@ void *jinja_run_alloc(jinja_run *r, size_t bytes)
         return NULL;
     }
     void *p = arena_alloc(&r->mem, bytes);
-    if (!p) {
-        error_set(r->e, E_NOMEM, "%s: out of memory", r->name);
-        record(r, E_NOMEM, TEMPLATE_RUNTIME);
-    }
+    if (!p) jinja_run_no_memory(r);
     return p;
 }
 

@@ -28,6 +28,7 @@ void jinja_run_free(jinja_run *r);
 status jinja_run_fail(jinja_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The template's own complaint: the message alone. */
 status jinja_run_raise(jinja_run *r, str message);
+status jinja_run_no_memory(jinja_run *r);
 /* Charges work: one step, or one per 32 bytes touched. */
 status jinja_run_step(jinja_run *r);
 status jinja_run_work(jinja_run *r, size_t bytes);

@@ -111,9 +111,7 @@ static status split_words(jinja_run *r, str s, int64_t most, jinja_list *out)
     s = jinja_string_strip(s, NULL, true, most >= 0 ? false : true);
     while (s.len) {
         size_t end = 0;
-        if (most-- == 0) {
-            return push_text(r, out, jinja_string_strip(s, NULL, false, true));
-        }
+        if (most-- == 0) return push_text(r, out, s);
         while (end < s.len && !unicode_is_space(char_at(s, end))) end = next_char(s, end);
         TRY(push_text(r, out, str_sub(s, 0, end)));
         s = jinja_string_strip(str_sub(s, end, s.len), NULL, true, false);
@@ -351,7 +349,7 @@ static status cased(jinja_run *r, void (*change)(buf *, str), str s, str *out)
     jinja_text t;
     jinja_text_init(&t, r);
     jinja_text_add(&t, buf_view(&b));
-    if (b.failed) jinja_run_fail(r, "out of memory");
+    if (b.failed) jinja_run_no_memory(r);
     buf_free(&b);
     return jinja_text_done(&t, out);
 }

@@ -324,8 +324,7 @@ static match match_value_end(const reply *r, str s, size_t at, size_t *skip)
     *skip = own == YES ? sizeof PARAMETER_END - 1 : 0;
     if (own != YES && function != YES) {
         if (own == NO && function == NO) return NO;
-        *skip = r->final ? s.len - at : 0; /* a tag that the limit cut */
-        return r->final ? YES : PARTLY;
+        return r->final ? YES : PARTLY; /* a tag that the limit cut is no value */
     }
     size_t next = at + (own == YES ? sizeof PARAMETER_END : sizeof FUNCTION_END) - 1;
     match m = skip_blanks(s, &next);
