@@ -37,7 +37,8 @@ static str config_template(const json_node *config)
     if (json_str(n, &text)) return text;
     for (size_t i = 0; i < json_len(n); i++) {
         const char *name = json_text(json_get(json_at(n, i), "name"));
-        if (name && strcmp(name, "default") == 0) json_str(json_get(json_at(n, i), "template"), &text);
+        if (name && strcmp(name, "default") == 0)
+            json_str(json_get(json_at(n, i), "template"), &text);
     }
     return text;
 }
@@ -69,9 +70,10 @@ static status set_up(chat *c, str source, const json_node *config, error *e)
         name = "tokenizer_config.json: chat_template";
     }
     if (source.len == 0) {
-        return error_set(e, E_UNSUPPORTED, "a tokenizer without a chat template: found neither "
-                                           "chat_template.jinja nor chat_template in "
-                                           "tokenizer_config.json");
+        return error_set(e, E_UNSUPPORTED,
+                         "a tokenizer without a chat template: found neither "
+                         "chat_template.jinja nor chat_template in "
+                         "tokenizer_config.json");
     }
     TRY(template_compile(&c->compiled, source, name, e));
     return keep_tokens(c, config, source, e);
@@ -172,8 +174,8 @@ static status add_part(builder *b, jinja_text *t, size_t at, const json_node *pa
     for (size_t i = 0; i < sizeof media / sizeof *media; i++) {
         if (!strstr(type, media[i])) continue;
         return error_set(b->e, E_UNSUPPORTED,
-                         "messages.%zu.content.%zu.type: this model reads text, not %s parts", b->at,
-                         at, media[i]);
+                         "messages.%zu.content.%zu.type: this model reads text, not %s parts",
+                         b->at, at, media[i]);
     }
     return error_set(b->e, E_ARG, "messages.%zu.content.%zu.type: found \"%.60s\", want \"text\"",
                      b->at, at, type);
@@ -439,7 +441,7 @@ static status read_effort(str effort, str *out, error *e)
     static const struct {
         const char *given, *meant;
     } words[] = {
-        { "none", "" },       { "off", "" },      { "minimal", "low" }, { "low", "low" },
+        { "none", "" },         { "off", "" },       { "minimal", "low" }, { "low", "low" },
         { "medium", "medium" }, { "high", "xhigh" }, { "xhigh", "xhigh" }, { "max", "xhigh" },
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -31,14 +31,15 @@ typedef enum chat_thinking {
 } chat_thinking;
 
 typedef struct chat_options {
-    chat_thinking thinking;  /* UNSET leaves enable_thinking undefined */
+    chat_thinking thinking; /* UNSET leaves enable_thinking undefined */
     /* reasoning_effort as the client spells it; empty: undefined. "none" and "off" turn thinking
      * off; "minimal" and "low" are low; "medium"; "high", "xhigh" and "max" are xhigh; anything
      * else is E_ARG. */
     str effort;
     bool no_generation_prompt;
-    const json_node *kwargs; /* object of further variables (chat_template_kwargs) or NULL; they win */
-    int64_t now_s;           /* see template_render; 0 reads the clock */
+    const json_node
+        *kwargs;   /* object of further variables (chat_template_kwargs) or NULL; they win */
+    int64_t now_s; /* see template_render; 0 reads the clock */
 } chat_options;
 
 typedef struct chat_prompt {
@@ -47,7 +48,7 @@ typedef struct chat_prompt {
      * the tokens of prompt[0, end) do not depend on what follows. */
     size_t *ends;
     int n_ends;
-    bool in_think;           /* the prompt ends inside an open <think> block: the reply begins as a thought */
+    bool in_think; /* the prompt ends inside an open <think> block: the reply begins as a thought */
 } chat_prompt;
 
 /* `messages`: the request's array; `tools`: its array, or NULL. `fault` as in template_render

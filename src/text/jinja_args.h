@@ -6,7 +6,7 @@
 typedef struct jinja_args {
     const jinja_value *items; /* positional */
     int count;
-    const str *names;         /* keywords and their values */
+    const str *names; /* keywords and their values */
     const jinja_value *named;
     int named_count;
 } jinja_args;

@@ -40,8 +40,8 @@ static status get_attribute(jinja_run *r, jinja_value v, str name, jinja_value *
 
 static status get_item(jinja_run *r, jinja_value v, jinja_value key, jinja_value *out)
 {
-    const bool object = v.type == JINJA_LOOP || v.type == JINJA_MACRO ||
-                        v.type == JINJA_FUNCTION || v.type == JINJA_CYCLER;
+    const bool object = v.type == JINJA_LOOP || v.type == JINJA_MACRO || v.type == JINJA_FUNCTION ||
+                        v.type == JINJA_CYCLER;
     if (object && key.type == JINJA_STRING) return get_attribute(r, v, key.s, out);
     return jinja_method_item(r, v, key, out);
 }
@@ -146,8 +146,7 @@ status jinja_eval_call(jinja_machine *m, jinja_value f, const jinja_args *args, 
     case JINJA_FUNCTION:
     case JINJA_JOINER: return jinja_global_call(m->run, f, args, out);
     case JINJA_UNDEFINED: return jinja_value_fail_missing(m->run, f);
-    default:
-        return jinja_run_fail(m->run, "'%s' object is not callable", jinja_value_type_name(f));
+    default: return jinja_run_fail(m->run, "'%s' object is not callable", jinja_value_type_name(f));
     }
 }
 

@@ -18,9 +18,9 @@ typedef struct loop {
     jinja_scope *outer;
     jinja_list items;
     size_t at;
-    int64_t depth;        /* from 0 */
+    int64_t depth; /* from 0 */
     bool has_last;
-    jinja_value last;     /* what changed() saw last, a tuple */
+    jinja_value last; /* what changed() saw last, a tuple */
 } loop;
 
 static status bind(jinja_run *r, jinja_scope *s, int id, jinja_value v)
@@ -84,8 +84,8 @@ static status assign(jinja_machine *m, jinja_scope *s, const jinja_node *target,
     return OK;
 }
 
-static status run_loop(jinja_machine *m, const jinja_node *n, jinja_scope *outer,
-                       jinja_list items, int64_t depth)
+static status run_loop(jinja_machine *m, const jinja_node *n, jinja_scope *outer, jinja_list items,
+                       int64_t depth)
 {
     if (items.count == 0 && n->e) {
         jinja_scope *inner;
@@ -189,8 +189,9 @@ static status loop_attribute(jinja_run *r, jinja_value v, str name, jinja_value 
         const char *name;
         int64_t value;
     } numbers[] = {
-        { "index", at + 1 },         { "index0", at },    { "revindex", count - at },
-        { "revindex0", count - at - 1 }, { "length", count }, { "depth", l->depth + 1 },
+        { "index", at + 1 },        { "index0", at },
+        { "revindex", count - at }, { "revindex0", count - at - 1 },
+        { "length", count },        { "depth", l->depth + 1 },
         { "depth0", l->depth },
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -203,7 +204,8 @@ static status loop_attribute(jinja_run *r, jinja_value v, str name, jinja_value 
     else if (str_eq(name, STR("changed"))) return jinja_method_bind(r, v, &changed, out);
     else if (str_eq(name, STR("cycle"))) return jinja_method_bind(r, v, &cycle, out);
     else if (str_eq(name, STR("previtem"))) {
-        *out = at ? l->items.items[at - 1] : jinja_value_missing(NULL, STR("there is no previous item"));
+        *out = at ? l->items.items[at - 1]
+                  : jinja_value_missing(NULL, STR("there is no previous item"));
     } else if (str_eq(name, STR("nextitem"))) {
         *out = at + 1 < count ? l->items.items[at + 1]
                               : jinja_value_missing(NULL, STR("there is no next item"));
@@ -376,27 +378,15 @@ static status exec(jinja_machine *m, jinja_scope *s, const jinja_node *n)
             TRY(jinja_exec_node(m, s, n->list.items[i]));
         }
         return OK;
-    case JINJA_N_SCOPE:
-        TRY(open_scope(m->run, s, &inner));
-        return jinja_exec_node(m, inner, n->a);
-    case JINJA_N_DATA:
-        jinja_text_add(m->out, n->text);
-        return m->run->failed;
-    case JINJA_N_PRINT:
-        TRY(jinja_eval_node(m, s, n->a, &v));
-        return jinja_repr_write(m->out, v);
+    case JINJA_N_SCOPE: TRY(open_scope(m->run, s, &inner)); return jinja_exec_node(m, inner, n->a);
+    case JINJA_N_DATA: jinja_text_add(m->out, n->text); return m->run->failed;
+    case JINJA_N_PRINT: TRY(jinja_eval_node(m, s, n->a, &v)); return jinja_repr_write(m->out, v);
     case JINJA_N_IF: return exec_if(m, s, n);
     case JINJA_N_FOR: return exec_for(m, s, n);
-    case JINJA_N_SET:
-        TRY(jinja_eval_node(m, s, n->b, &v));
-        return assign(m, s, n->a, v);
-    case JINJA_N_SET_BLOCK:
-        TRY(captured(m, s, n->b, n->c, &v));
-        return assign(m, s, n->a, v);
+    case JINJA_N_SET: TRY(jinja_eval_node(m, s, n->b, &v)); return assign(m, s, n->a, v);
+    case JINJA_N_SET_BLOCK: TRY(captured(m, s, n->b, n->c, &v)); return assign(m, s, n->a, v);
     case JINJA_N_WITH: return exec_with(m, s, n);
-    case JINJA_N_MACRO:
-        TRY(make_macro(m->run, s, n, &v));
-        return bind(m->run, s, n->id, v);
+    case JINJA_N_MACRO: TRY(make_macro(m->run, s, n, &v)); return bind(m->run, s, n->id, v);
     case JINJA_N_CALL_BLOCK: return exec_call_block(m, s, n);
     case JINJA_N_FILTER_BLOCK:
         TRY(captured(m, s, n->a, n->b, &v));

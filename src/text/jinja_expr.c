@@ -415,8 +415,8 @@ static bool find_operator(const jinja_parser *p, int level, jinja_operator *op)
         int level;
         jinja_operator op;
     } table[] = {
-        { "+", 0, JINJA_ADD }, { "-", 0, JINJA_SUB },       { "*", 2, JINJA_MUL },
-        { "/", 2, JINJA_DIV }, { "//", 2, JINJA_FLOORDIV }, { "%", 2, JINJA_MOD },
+        { "+", 0, JINJA_ADD },  { "-", 0, JINJA_SUB },       { "*", 2, JINJA_MUL },
+        { "/", 2, JINJA_DIV },  { "//", 2, JINJA_FLOORDIV }, { "%", 2, JINJA_MOD },
         { "**", 3, JINJA_POW },
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

@@ -9,11 +9,11 @@ typedef struct jinja_parser {
     arena *mem;
     jinja_tokens tokens;
     size_t at;
-    map names;      /* name -> id */
-    int depth;      /* of nesting, limited */
-    int loops;      /* open `for` bodies of the current frame */
-    int uses;       /* JINJA_USES_... of the current macro */
-    bool soft;      /* inside a branch: an unknown filter fails only when reached */
+    map names; /* name -> id */
+    int depth; /* of nesting, limited */
+    int loops; /* open `for` bodies of the current frame */
+    int uses;  /* JINJA_USES_... of the current macro */
+    bool soft; /* inside a branch: an unknown filter fails only when reached */
     const char *name;
     error *e;
 } jinja_parser;

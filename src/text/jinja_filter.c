@@ -238,7 +238,8 @@ static status filter_truncate(jinja_run *r, jinja_value v, const jinja_args *arg
         TRY(jinja_args_int(r, "truncate", slots[3], &leeway));
     }
     TRY(plain_text(r, v, "truncate", &s));
-    const int64_t n = (int64_t)jinja_value_char_count(s), tail = (int64_t)jinja_value_char_count(end);
+    const int64_t n = (int64_t)jinja_value_char_count(s),
+                  tail = (int64_t)jinja_value_char_count(end);
     if (length < tail || leeway < 0 || length > INT32_MAX || leeway > INT32_MAX) {
         return jinja_run_fail(r, "truncate: wrong length");
     }
@@ -371,7 +372,7 @@ static bool read_int(str s, int64_t base, int64_t *out)
     *out = 0;
     for (size_t i = 0; i < s.len; i++) {
         const int c = s.ptr[i], lower = c | 0x20;
-        const int digit = c >= '0' && c <= '9' ? c - '0'
+        const int digit = c >= '0' && c <= '9'           ? c - '0'
                           : lower >= 'a' && lower <= 'z' ? lower - 'a' + 10
                                                          : 99;
         if (digit >= base || __builtin_mul_overflow(*out, base, out) ||
@@ -410,9 +411,9 @@ static status filter_float(jinja_run *r, jinja_value v, const jinja_args *args, 
     const jinja_value *slots[1];
     double f;
     TRY(jinja_args_bind(r, "float", args, "default", slots));
-    const bool word = v.type == JINJA_STRING && (memchr(v.s.ptr, 'n', v.s.len) ||
-                                                 memchr(v.s.ptr, 'N', v.s.len) ||
-                                                 memchr(v.s.ptr, '_', v.s.len));
+    const bool word =
+        v.type == JINJA_STRING && (memchr(v.s.ptr, 'n', v.s.len) || memchr(v.s.ptr, 'N', v.s.len) ||
+                                   memchr(v.s.ptr, '_', v.s.len));
     if (to_float(v, &f)) *out = jinja_value_float(f);
     else if (word) return jinja_run_fail(r, "float of such a text is not supported");
     else *out = slots[0] ? *slots[0] : jinja_value_float(0);
@@ -443,8 +444,9 @@ static status filter_round(jinja_run *r, jinja_value v, const jinja_args *args, 
     }
     *out = jinja_value_float(0);
     if (!up && !down) {
-        return jinja_format_round(f, (int)digits, &out->f) ? OK
-                                                           : jinja_run_fail(r, "round: out of range");
+        return jinja_format_round(f, (int)digits, &out->f)
+                   ? OK
+                   : jinja_run_fail(r, "round: out of range");
     }
     double scale = 1;
     for (int64_t i = 0; i < digits; i++) scale *= 10;
@@ -523,23 +525,40 @@ static status filter_length(jinja_run *r, jinja_value v, const jinja_args *args,
 const jinja_filter *jinja_filter_find(str name)
 {
     static const jinja_filter filters[] = {
-        { "abs", filter_abs },           { "attr", filter_attr },
-        { "capitalize", filter_capitalize }, { "center", filter_center },
-        { "count", filter_length },      { "d", filter_default },
-        { "default", filter_default },   { "e", filter_escape },
-        { "escape", filter_escape },     { "filesizeformat", NULL },
-        { "float", filter_float },       { "forceescape", NULL },
-        { "format", filter_format },     { "indent", filter_indent },
-        { "int", filter_int },           { "length", filter_length },
-        { "lower", filter_lower },       { "pprint", NULL },
-        { "random", NULL },              { "replace", filter_replace },
-        { "round", filter_round },       { "safe", filter_safe },
-        { "string", filter_string },     { "striptags", filter_striptags },
-        { "title", filter_title },       { "tojson", filter_tojson },
-        { "trim", filter_trim },         { "truncate", filter_truncate },
-        { "upper", filter_upper },       { "urlencode", filter_urlencode },
-        { "urlize", NULL },              { "wordcount", filter_wordcount },
-        { "wordwrap", NULL },            { "xmlattr", filter_xmlattr },
+        { "abs", filter_abs },
+        { "attr", filter_attr },
+        { "capitalize", filter_capitalize },
+        { "center", filter_center },
+        { "count", filter_length },
+        { "d", filter_default },
+        { "default", filter_default },
+        { "e", filter_escape },
+        { "escape", filter_escape },
+        { "filesizeformat", NULL },
+        { "float", filter_float },
+        { "forceescape", NULL },
+        { "format", filter_format },
+        { "indent", filter_indent },
+        { "int", filter_int },
+        { "length", filter_length },
+        { "lower", filter_lower },
+        { "pprint", NULL },
+        { "random", NULL },
+        { "replace", filter_replace },
+        { "round", filter_round },
+        { "safe", filter_safe },
+        { "string", filter_string },
+        { "striptags", filter_striptags },
+        { "title", filter_title },
+        { "tojson", filter_tojson },
+        { "trim", filter_trim },
+        { "truncate", filter_truncate },
+        { "upper", filter_upper },
+        { "urlencode", filter_urlencode },
+        { "urlize", NULL },
+        { "wordcount", filter_wordcount },
+        { "wordwrap", NULL },
+        { "xmlattr", filter_xmlattr },
     };
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         if (str_eq(name, str_from(filters[i].name))) return &filters[i];

@@ -11,12 +11,12 @@
 enum { MAX_WIDTH = 10000, MAX_PRECISION = 100 };
 
 typedef struct spec {
-    str fill;        /* one character */
-    char align;      /* < > ^ =, or 0 for the type's own */
-    char sign;       /* '+', ' ' or 0 */
+    str fill;   /* one character */
+    char align; /* < > ^ =, or 0 for the type's own */
+    char sign;  /* '+', ' ' or 0 */
     bool alternate, comma;
     int width, precision; /* precision -1: none */
-    char type;       /* 0: none */
+    char type;            /* 0: none */
 } spec;
 
 static status bad_format(jinja_run *r)
@@ -283,9 +283,7 @@ static status put_conversion(jinja_text *t, spec *f, jinja_value v)
     jinja_run *r = t->run;
     if (v.type == JINJA_STRING && v.markup) return bad_format(r);
     switch (f->type) {
-    case 's':
-        TRY(jinja_repr_text(r, v, &s));
-        break;
+    case 's': TRY(jinja_repr_text(r, v, &s)); break;
     case 'r': {
         jinja_text quoted;
         jinja_text_init(&quoted, r);
@@ -370,8 +368,7 @@ status jinja_format_percent(jinja_run *r, str format, jinja_value values, jinja_
             const size_t from = ++at;
             while (at < format.len && format.ptr[at] != ')') at++;
             if (at == format.len || values.type != JINJA_DICT) return bad_format(r);
-            const jinja_value *item =
-                jinja_value_get_str(values.dict, str_sub(format, from, at++));
+            const jinja_value *item = jinja_value_get_str(values.dict, str_sub(format, from, at++));
             if (!item) return jinja_run_fail(r, "a format names a missing key");
             v = *item;
             found = keyed = true;

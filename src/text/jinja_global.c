@@ -168,9 +168,7 @@ static status put_time(jinja_text *t, const struct tm *at, char directive)
     case 'F':
         jinja_text_printf(t, "%d-%02d-%02d", at->tm_year + 1900, at->tm_mon + 1, at->tm_mday);
         break;
-    case 'T':
-        jinja_text_printf(t, "%02d:%02d:%02d", at->tm_hour, at->tm_min, at->tm_sec);
-        break;
+    case 'T': jinja_text_printf(t, "%02d:%02d:%02d", at->tm_hour, at->tm_min, at->tm_sec); break;
     case 'R': jinja_text_printf(t, "%02d:%02d", at->tm_hour, at->tm_min); break;
     case 'n': jinja_text_char(t, '\n'); break;
     case 't': jinja_text_char(t, '\t'); break;
@@ -207,11 +205,9 @@ static const jinja_function fromkeys = { "fromkeys", call_fromkeys };
 bool jinja_global_find(str name, jinja_value *out)
 {
     static const jinja_function functions[] = {
-        { "range", call_range },         { "dict", call_dict },
-        { "namespace", call_namespace }, { "cycler", call_cycler },
-        { "joiner", call_joiner },       { "raise_exception", call_raise },
-        { "lipsum", NULL },              { "self", NULL },
-        { "strftime_now", call_strftime_now },
+        { "range", call_range },   { "dict", call_dict },     { "namespace", call_namespace },
+        { "cycler", call_cycler }, { "joiner", call_joiner }, { "raise_exception", call_raise },
+        { "lipsum", NULL },        { "self", NULL },          { "strftime_now", call_strftime_now },
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         if (!str_eq(name, str_from(functions[i].name))) continue;

@@ -13,8 +13,7 @@ bool jinja_global_find(str name, jinja_value *out);
 /* Calls a value of type JINJA_FUNCTION or JINJA_JOINER. */
 status jinja_global_call(jinja_run *r, jinja_value f, const jinja_args *args, jinja_value *out);
 /* Attributes of functions and cyclers; *found is false when there is none. */
-status jinja_global_attribute(jinja_run *r, jinja_value v, str name, jinja_value *out,
-                              bool *found);
+status jinja_global_attribute(jinja_run *r, jinja_value v, str name, jinja_value *out, bool *found);
 /* Stores an attribute of a namespace. */
 status jinja_global_store(jinja_run *r, jinja_value space, str name, jinja_value v);
 #endif

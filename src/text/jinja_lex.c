@@ -93,8 +93,7 @@ static status push_data(lexer *x, size_t from, size_t to, char sign, bool strips
     } else if (sign != '+' && strips) {
         size_t line_start = to;
         while (line_start > from && x->src.ptr[line_start - 1] != '\n') line_start--;
-        const bool at_line_start =
-            line_start > from || from == 0 || x->src.ptr[from - 1] == '\n';
+        const bool at_line_start = line_start > from || from == 0 || x->src.ptr[from - 1] == '\n';
         if (at_line_start && skip_space(x, line_start) >= to) to = line_start;
     }
     if (to == from) return OK;
@@ -176,7 +175,7 @@ static size_t skip_digits(const lexer *x, size_t at, int base)
     for (;; at++) {
         const char c = byte_at(x, at);
         const int lower = c | 0x20;
-        const int digit = c >= '0' && c <= '9' ? c - '0'
+        const int digit = c >= '0' && c <= '9'           ? c - '0'
                           : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
                                                          : 99;
         if (digit < base) end = at + 1;
@@ -399,8 +398,8 @@ static status lex_all(lexer *x)
     while (x->at < x->src.len) {
         const size_t from = x->at;
         size_t to = from;
-        while (to < x->src.len && !looking_at(x, to, STR("{{")) &&
-               !looking_at(x, to, STR("{%")) && !looking_at(x, to, STR("{#"))) {
+        while (to < x->src.len && !looking_at(x, to, STR("{{")) && !looking_at(x, to, STR("{%")) &&
+               !looking_at(x, to, STR("{#"))) {
             to++;
         }
         if (to == x->src.len) {

@@ -8,17 +8,17 @@
 #include "base/error.h"
 
 typedef enum jinja_token_type {
-    JINJA_T_DATA,        /* text outside tags */
+    JINJA_T_DATA, /* text outside tags */
     JINJA_T_BLOCK_BEGIN,
     JINJA_T_BLOCK_END,
     JINJA_T_PRINT_BEGIN,
     JINJA_T_PRINT_END,
     JINJA_T_NAME,
-    JINJA_T_INTEGER,     /* i */
-    JINJA_T_BIGINT,      /* text: digits */
-    JINJA_T_FLOAT,       /* f */
-    JINJA_T_STRING,      /* text: unescaped */
-    JINJA_T_OPERATOR,    /* text: one of + - / // * % ** ~ [ ] ( ) { } == != > >= < <= = . : | , ; */
+    JINJA_T_INTEGER,  /* i */
+    JINJA_T_BIGINT,   /* text: digits */
+    JINJA_T_FLOAT,    /* f */
+    JINJA_T_STRING,   /* text: unescaped */
+    JINJA_T_OPERATOR, /* text: one of + - / // * % ** ~ [ ] ( ) { } == != > >= < <= = . : | , ; */
     JINJA_T_END
 } jinja_token_type;
 

@@ -85,30 +85,42 @@ static status dict_items(jinja_run *r, jinja_value self, const jinja_args *args,
 }
 
 static const jinja_method list_methods[] = {
-    { "append", NULL, true }, { "clear", NULL, true },        { "copy", copy, false },
+    { "append", NULL, true },       { "clear", NULL, true },  { "copy", copy, false },
     { "count", list_count, false }, { "extend", NULL, true }, { "index", list_index, false },
-    { "insert", NULL, true }, { "pop", NULL, true },          { "remove", NULL, true },
-    { "reverse", NULL, true }, { "sort", NULL, true },        { NULL, NULL, false },
+    { "insert", NULL, true },       { "pop", NULL, true },    { "remove", NULL, true },
+    { "reverse", NULL, true },      { "sort", NULL, true },   { NULL, NULL, false },
 };
 static const jinja_method tuple_methods[] = {
-    { "count", list_count, false }, { "index", list_index, false }, { NULL, NULL, false },
+    { "count", list_count, false },
+    { "index", list_index, false },
+    { NULL, NULL, false },
 };
 static const jinja_method dict_methods[] = {
-    { "clear", NULL, true },      { "copy", copy, false },       { "fromkeys", NULL, false },
-    { "get", dict_get, false },   { "items", dict_items, false }, { "keys", dict_keys, false },
-    { "pop", NULL, true },        { "popitem", NULL, true },     { "setdefault", NULL, true },
-    { "update", NULL, true },     { "values", dict_values, false }, { NULL, NULL, false },
+    { "clear", NULL, true },    { "copy", copy, false },          { "fromkeys", NULL, false },
+    { "get", dict_get, false }, { "items", dict_items, false },   { "keys", dict_keys, false },
+    { "pop", NULL, true },      { "popitem", NULL, true },        { "setdefault", NULL, true },
+    { "update", NULL, true },   { "values", dict_values, false }, { NULL, NULL, false },
 };
 static const jinja_method range_methods[] = {
     { "count", NULL, false }, { "index", NULL, false }, { "start", NULL, false },
     { "step", NULL, false },  { "stop", NULL, false },  { NULL, NULL, false },
 };
-static const jinja_method number_methods[] = { /* what Python has and templates do not use */
-    { "as_integer_ratio", NULL, false }, { "bit_count", NULL, false }, { "bit_length", NULL, false },
-    { "conjugate", NULL, false }, { "denominator", NULL, false }, { "from_bytes", NULL, false },
-    { "fromhex", NULL, false }, { "hex", NULL, false }, { "imag", NULL, false },
-    { "is_integer", NULL, false }, { "numerator", NULL, false }, { "real", NULL, false },
-    { "to_bytes", NULL, false }, { NULL, NULL, false },
+static const jinja_method number_methods[] = {
+    /* what Python has and templates do not use */
+    { "as_integer_ratio", NULL, false },
+    { "bit_count", NULL, false },
+    { "bit_length", NULL, false },
+    { "conjugate", NULL, false },
+    { "denominator", NULL, false },
+    { "from_bytes", NULL, false },
+    { "fromhex", NULL, false },
+    { "hex", NULL, false },
+    { "imag", NULL, false },
+    { "is_integer", NULL, false },
+    { "numerator", NULL, false },
+    { "real", NULL, false },
+    { "to_bytes", NULL, false },
+    { NULL, NULL, false },
 };
 
 static const jinja_method *find_method(jinja_value v, str name)

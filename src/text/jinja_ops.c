@@ -72,9 +72,7 @@ static status equal(jinja_run *r, jinja_value a, jinja_value b, bool *out)
     switch (a.type) {
     case JINJA_UNDEFINED:
     case JINJA_NONE: return OK;
-    case JINJA_STRING:
-        *out = str_eq(a.s, b.s);
-        return jinja_run_work(r, a.s.len);
+    case JINJA_STRING: *out = str_eq(a.s, b.s); return jinja_run_work(r, a.s.len);
     case JINJA_LIST:
     case JINJA_TUPLE: return equal_lists(r, a.list, b.list, out);
     case JINJA_DICT: return equal_dicts(r, a.dict, b.dict, out);
@@ -274,10 +272,10 @@ static status real(jinja_run *r, jinja_operator op, double a, double b, jinja_va
     }
     if (rest == 0) rest = copysign(0, b);
     const double whole_part = floor(quotient);
-    out->f = op == JINJA_MOD                ? rest
-             : quotient - whole_part > 0.5  ? whole_part + 1
-             : quotient == 0                ? copysign(0, a / b)
-                                            : whole_part;
+    out->f = op == JINJA_MOD               ? rest
+             : quotient - whole_part > 0.5 ? whole_part + 1
+             : quotient == 0               ? copysign(0, a / b)
+                                           : whole_part;
     return OK;
 }
 
@@ -305,8 +303,10 @@ static status concatenate(jinja_run *r, jinja_value a, jinja_value b, jinja_valu
 static status join_lists(jinja_run *r, jinja_value a, jinja_value b, jinja_value *out)
 {
     TRY(jinja_value_list(r, a.type, out));
-    for (size_t i = 0; i < a.list->count; i++) TRY(jinja_value_push(r, out->list, a.list->items[i]));
-    for (size_t i = 0; i < b.list->count; i++) TRY(jinja_value_push(r, out->list, b.list->items[i]));
+    for (size_t i = 0; i < a.list->count; i++)
+        TRY(jinja_value_push(r, out->list, a.list->items[i]));
+    for (size_t i = 0; i < b.list->count; i++)
+        TRY(jinja_value_push(r, out->list, b.list->items[i]));
     return OK;
 }
 
@@ -370,16 +370,13 @@ status jinja_ops_length(jinja_run *r, jinja_value v, size_t *out)
 {
     switch (v.type) {
     case JINJA_UNDEFINED: *out = 0; return OK;
-    case JINJA_STRING:
-        *out = jinja_value_char_count(v.s);
-        return jinja_run_work(r, v.s.len);
+    case JINJA_STRING: *out = jinja_value_char_count(v.s); return jinja_run_work(r, v.s.len);
     case JINJA_LIST:
     case JINJA_TUPLE: *out = v.list->count; return OK;
     case JINJA_DICT: *out = v.dict->count; return OK;
     case JINJA_VIEW: *out = v.view->dict->count; return OK;
     case JINJA_RANGE: *out = v.range->count; return OK;
-    default:
-        return jinja_run_fail(r, "object of type '%s' has no len()", jinja_value_type_name(v));
+    default: return jinja_run_fail(r, "object of type '%s' has no len()", jinja_value_type_name(v));
     }
 }
 
@@ -410,7 +407,10 @@ status jinja_ops_items(jinja_run *r, jinja_value v, jinja_list *out)
     case JINJA_UNDEFINED: return OK;
     case JINJA_STRING: return characters(r, v.s, out);
     case JINJA_LIST:
-    case JINJA_TUPLE: *out = *v.list; out->cap = out->count; return OK;
+    case JINJA_TUPLE:
+        *out = *v.list;
+        out->cap = out->count;
+        return OK;
     case JINJA_DICT: return view_items(r, v.dict, JINJA_KEYS, out);
     case JINJA_VIEW: return view_items(r, v.view->dict, v.view->kind, out);
     case JINJA_RANGE:
@@ -424,8 +424,7 @@ status jinja_ops_items(jinja_run *r, jinja_value v, jinja_list *out)
         out->count = out->cap = v.iter->items.count - v.iter->at;
         v.iter->at = v.iter->items.count;
         return OK;
-    default:
-        return jinja_run_fail(r, "'%s' object is not iterable", jinja_value_type_name(v));
+    default: return jinja_run_fail(r, "'%s' object is not iterable", jinja_value_type_name(v));
     }
 }
 

@@ -4,8 +4,21 @@
 #include "text/jinja_value.h"
 
 typedef enum jinja_operator {
-    JINJA_ADD, JINJA_SUB, JINJA_MUL, JINJA_DIV, JINJA_FLOORDIV, JINJA_MOD, JINJA_POW,
-    JINJA_EQ, JINJA_NE, JINJA_LT, JINJA_LE, JINJA_GT, JINJA_GE, JINJA_IN, JINJA_NOT_IN
+    JINJA_ADD,
+    JINJA_SUB,
+    JINJA_MUL,
+    JINJA_DIV,
+    JINJA_FLOORDIV,
+    JINJA_MOD,
+    JINJA_POW,
+    JINJA_EQ,
+    JINJA_NE,
+    JINJA_LT,
+    JINJA_LE,
+    JINJA_GT,
+    JINJA_GE,
+    JINJA_IN,
+    JINJA_NOT_IN
 } jinja_operator;
 
 status jinja_ops_equal(jinja_run *r, jinja_value a, jinja_value b, bool *out);

@@ -244,10 +244,10 @@ static status parse_named(jinja_parser *p, str name, jinja_node **out)
         const char *name;
         status (*parse)(jinja_parser *p, jinja_node **out);
     } statements[] = {
-        { "if", parse_if }, { "for", parse_for },       { "set", parse_set },
-        { "macro", parse_macro },   { "call", parse_call },     { "filter", parse_filter },
-        { "with", parse_with },     { "include", parse_loader }, { "import", parse_loader },
-        { "from", parse_loader },   { "extends", parse_loader },
+        { "if", parse_if },       { "for", parse_for },        { "set", parse_set },
+        { "macro", parse_macro }, { "call", parse_call },      { "filter", parse_filter },
+        { "with", parse_with },   { "include", parse_loader }, { "import", parse_loader },
+        { "from", parse_loader }, { "extends", parse_loader },
     };
     if (str_eq(name, STR("break"))) return parse_jump(p, out, JINJA_N_BREAK);
     if (str_eq(name, STR("continue"))) return parse_jump(p, out, JINJA_N_CONTINUE);

@@ -169,8 +169,9 @@ static void json_string(jinja_text *t, str s, bool ascii)
         const char *known = cp && cp < 0x7f ? strchr(shorts, (int)cp) : NULL;
         if (known && (known - shorts) % 2 == 0) jinja_text_printf(t, "\\%c", known[1]);
         else if (cp < 0x10000) jinja_text_printf(t, "\\u%04x", (unsigned)cp);
-        else jinja_text_printf(t, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (cp >> 10)),
-                               (unsigned)(0xdc00 + (cp & 0x3ff)));
+        else
+            jinja_text_printf(t, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (cp >> 10)),
+                              (unsigned)(0xdc00 + (cp & 0x3ff)));
         at += n;
         plain = at;
     }

@@ -12,10 +12,10 @@ enum { JINJA_MAX_DEPTH = 600 }; /* nested evaluations, also of values inside val
 
 typedef struct jinja_run {
     arena mem;
-    const char *name;      /* of the template, for messages */
-    int line;              /* being evaluated */
+    const char *name; /* of the template, for messages */
+    int line;         /* being evaluated */
     error *e;
-    status failed;         /* the first failure */
+    status failed; /* the first failure */
     template_fault fault;
     int64_t now_s;
     uint64_t steps;
@@ -34,7 +34,10 @@ status jinja_run_step(jinja_run *r);
 status jinja_run_work(jinja_run *r, size_t bytes);
 /* Brackets nested evaluation; leave is also right after a failed enter. */
 status jinja_run_enter(jinja_run *r);
-static inline void jinja_run_leave(jinja_run *r) { r->depth--; }
+static inline void jinja_run_leave(jinja_run *r)
+{
+    r->depth--;
+}
 void *jinja_run_alloc(jinja_run *r, size_t bytes);
 void *jinja_run_array(jinja_run *r, size_t count, size_t bytes);
 /* A larger copy of an array that has grown from `count` items. */

@@ -26,8 +26,8 @@ static status get_path(jinja_run *r, jinja_value item, str path, const jinja_val
         int64_t index;
         bool digits = part.len > 0;
         for (size_t i = 0; i < part.len; i++) digits &= part.ptr[i] >= '0' && part.ptr[i] <= '9';
-        const jinja_value key = digits && str_to_i64(part, &index) ? jinja_value_int(index)
-                                                                   : jinja_value_string(part);
+        const jinja_value key =
+            digits && str_to_i64(part, &index) ? jinja_value_int(index) : jinja_value_string(part);
         TRY(jinja_method_item(r, *out, key, out));
         if (out->type == JINJA_UNDEFINED && fallback) *out = *fallback;
         at = end + 1;
@@ -239,8 +239,8 @@ static status filter_first(jinja_run *r, jinja_value v, const jinja_args *args, 
 {
     TRY(jinja_args_bind(r, "first", args, "", NULL));
     if (v.type == JINJA_ITERATOR) {
-        *out = v.iter->at < v.iter->items.count ? v.iter->items.items[v.iter->at++]
-                                                : empty_sequence();
+        *out =
+            v.iter->at < v.iter->items.count ? v.iter->items.items[v.iter->at++] : empty_sequence();
         return OK;
     }
     jinja_list items;
@@ -375,7 +375,7 @@ static status filter_slice(jinja_run *r, jinja_value v, const jinja_args *args, 
 static jinja_args rest_of(const jinja_args *args, int n)
 {
     jinja_args rest = *args;
-    rest.items += n;
+    if (n) rest.items += n;
     rest.count -= n;
     return rest;
 }
@@ -429,7 +429,8 @@ static status choose(jinja_run *r, jinja_value v, const jinja_args *args, jinja_
         str name = { 0 };
         TRY(jinja_args_str(r, "select", &tested.items[0], &name));
         test = jinja_test_find(name);
-        if (!test) return jinja_run_fail(r, "No test named '%.*s'.", (int)(name.len % 100), name.ptr);
+        if (!test)
+            return jinja_run_fail(r, "No test named '%.*s'.", (int)(name.len % 100), name.ptr);
     }
     const jinja_args rest = rest_of(&tested, tested.count ? 1 : 0);
     for (size_t i = 0; i < items.count; i++) {
@@ -468,16 +469,26 @@ static status filter_rejectattr(jinja_run *r, jinja_value v, const jinja_args *a
 const jinja_filter *jinja_sequence_find(str name)
 {
     static const jinja_filter filters[] = {
-        { "batch", filter_batch },           { "dictsort", filter_dictsort },
-        { "first", filter_first },           { "groupby", filter_groupby },
-        { "items", filter_items },           { "join", filter_join },
-        { "last", filter_last },             { "list", filter_list },
-        { "map", filter_map },               { "max", filter_max },
-        { "min", filter_min },               { "reject", filter_reject },
-        { "rejectattr", filter_rejectattr }, { "reverse", filter_reverse },
-        { "select", filter_select },         { "selectattr", filter_selectattr },
-        { "slice", filter_slice },           { "sort", filter_sort },
-        { "sum", filter_sum },               { "unique", filter_unique },
+        { "batch", filter_batch },
+        { "dictsort", filter_dictsort },
+        { "first", filter_first },
+        { "groupby", filter_groupby },
+        { "items", filter_items },
+        { "join", filter_join },
+        { "last", filter_last },
+        { "list", filter_list },
+        { "map", filter_map },
+        { "max", filter_max },
+        { "min", filter_min },
+        { "reject", filter_reject },
+        { "rejectattr", filter_rejectattr },
+        { "reverse", filter_reverse },
+        { "select", filter_select },
+        { "selectattr", filter_selectattr },
+        { "slice", filter_slice },
+        { "sort", filter_sort },
+        { "sum", filter_sum },
+        { "unique", filter_unique },
     };
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         if (str_eq(name, str_from(filters[i].name))) return &filters[i];

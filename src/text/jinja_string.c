@@ -183,7 +183,8 @@ static status method_splitlines(jinja_run *r, jinja_value self, const jinja_args
 {
     const jinja_value *slots[1];
     TRY(jinja_args_bind(r, "splitlines", args, "keepends", slots));
-    if (jinja_args_true(slots[0])) return jinja_run_fail(r, "splitlines: keepends is not supported");
+    if (jinja_args_true(slots[0]))
+        return jinja_run_fail(r, "splitlines: keepends is not supported");
     TRY(jinja_value_list(r, JINJA_LIST, out));
     return jinja_string_lines(r, self.s, out->list);
 }

@@ -31,11 +31,11 @@ static bool is_kind(jinja_value v, const char *kind)
     }
 }
 
-#define KIND_TEST(word)                                                                            \
-    static status test_##word(jinja_run *r, jinja_value v, const jinja_args *args, bool *out)      \
-    {                                                                                              \
-        *out = is_kind(v, #word);                                                                  \
-        return jinja_args_bind(r, #word, args, "", NULL);                                          \
+#define KIND_TEST(word)                                                                       \
+    static status test_##word(jinja_run *r, jinja_value v, const jinja_args *args, bool *out) \
+    {                                                                                         \
+        *out = is_kind(v, #word);                                                             \
+        return jinja_args_bind(r, #word, args, "", NULL);                                     \
     }
 KIND_TEST(boolean)
 KIND_TEST(callable)
@@ -59,12 +59,12 @@ static status one_argument(jinja_run *r, const char *who, const jinja_args *args
     return *out ? OK : jinja_run_fail(r, "test '%s' wants an argument", who);
 }
 
-#define COMPARISON_TEST(word, op)                                                                  \
-    static status test_##word(jinja_run *r, jinja_value v, const jinja_args *args, bool *out)      \
-    {                                                                                              \
-        const jinja_value *other;                                                                  \
-        TRY(one_argument(r, #word, args, &other));                                                 \
-        return jinja_ops_compare(r, op, v, *other, out);                                           \
+#define COMPARISON_TEST(word, op)                                                             \
+    static status test_##word(jinja_run *r, jinja_value v, const jinja_args *args, bool *out) \
+    {                                                                                         \
+        const jinja_value *other;                                                             \
+        TRY(one_argument(r, #word, args, &other));                                            \
+        return jinja_ops_compare(r, op, v, *other, out);                                      \
     }
 COMPARISON_TEST(eq, JINJA_EQ)
 COMPARISON_TEST(ne, JINJA_NE)
@@ -160,25 +160,44 @@ static status test_test(jinja_run *r, jinja_value v, const jinja_args *args, boo
 const jinja_test *jinja_test_find(str name)
 {
     static const jinja_test tests[] = {
-        { "boolean", test_boolean },   { "callable", test_callable },
-        { "defined", test_defined },   { "divisibleby", test_divisibleby },
-        { "==", test_eq },             { "eq", test_eq },
-        { "equalto", test_eq },        { "escaped", test_escaped },
-        { "even", test_even },         { "false", test_false },
-        { "filter", test_filter },     { "float", test_float },
-        { ">=", test_ge },             { "ge", test_ge },
-        { ">", test_gt },              { "gt", test_gt },
-        { "greaterthan", test_gt },    { "in", test_in },
-        { "integer", test_integer },   { "iterable", test_iterable },
-        { "<=", test_le },             { "le", test_le },
-        { "lower", test_lower },       { "<", test_lt },
-        { "lt", test_lt },             { "lessthan", test_lt },
-        { "mapping", test_mapping },   { "!=", test_ne },
-        { "ne", test_ne },             { "none", test_none },
-        { "number", test_number },     { "odd", test_odd },
-        { "sameas", test_sameas },     { "sequence", test_sequence },
-        { "string", test_string },     { "test", test_test },
-        { "true", test_true },         { "undefined", test_undefined },
+        { "boolean", test_boolean },
+        { "callable", test_callable },
+        { "defined", test_defined },
+        { "divisibleby", test_divisibleby },
+        { "==", test_eq },
+        { "eq", test_eq },
+        { "equalto", test_eq },
+        { "escaped", test_escaped },
+        { "even", test_even },
+        { "false", test_false },
+        { "filter", test_filter },
+        { "float", test_float },
+        { ">=", test_ge },
+        { "ge", test_ge },
+        { ">", test_gt },
+        { "gt", test_gt },
+        { "greaterthan", test_gt },
+        { "in", test_in },
+        { "integer", test_integer },
+        { "iterable", test_iterable },
+        { "<=", test_le },
+        { "le", test_le },
+        { "lower", test_lower },
+        { "<", test_lt },
+        { "lt", test_lt },
+        { "lessthan", test_lt },
+        { "mapping", test_mapping },
+        { "!=", test_ne },
+        { "ne", test_ne },
+        { "none", test_none },
+        { "number", test_number },
+        { "odd", test_odd },
+        { "sameas", test_sameas },
+        { "sequence", test_sequence },
+        { "string", test_string },
+        { "test", test_test },
+        { "true", test_true },
+        { "undefined", test_undefined },
         { "upper", test_upper },
     };
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {

@@ -11,16 +11,16 @@
 typedef enum jinja_type {
     JINJA_UNDEFINED, /* missing.whose, .what */
     JINJA_NONE,
-    JINJA_BOOL,      /* b */
-    JINJA_INT,       /* i */
-    JINJA_BIGINT,    /* s: decimal digits of an integer beyond 64 bits; can be printed and compared */
-    JINJA_FLOAT,     /* f */
-    JINJA_STRING,    /* s; markup: came from `safe` or `escape` */
-    JINJA_LIST,      /* list */
-    JINJA_TUPLE,     /* list; group: an item of `groupby`, (grouper, list) */
-    JINJA_DICT,      /* dict */
-    JINJA_VIEW,      /* view: keys(), values() or items() of a dict */
-    JINJA_RANGE,     /* range */
+    JINJA_BOOL,   /* b */
+    JINJA_INT,    /* i */
+    JINJA_BIGINT, /* s: decimal digits of an integer beyond 64 bits; can be printed and compared */
+    JINJA_FLOAT,  /* f */
+    JINJA_STRING, /* s; markup: came from `safe` or `escape` */
+    JINJA_LIST,   /* list */
+    JINJA_TUPLE,  /* list; group: an item of `groupby`, (grouper, list) */
+    JINJA_DICT,   /* dict */
+    JINJA_VIEW,   /* view: keys(), values() or items() of a dict */
+    JINJA_RANGE,  /* range */
     JINJA_ITERATOR,  /* iter: what Python gives as a generator: usable once, always true */
     JINJA_NAMESPACE, /* dict, mutable */
     JINJA_MACRO,     /* object: jinja_eval's */
@@ -64,7 +64,7 @@ typedef struct jinja_entry {
 typedef struct jinja_dict { /* in order of insertion */
     jinja_entry *entries;
     size_t count, cap;
-    uint32_t *slots;        /* open addressing: entry number + 1; NULL while small */
+    uint32_t *slots; /* open addressing: entry number + 1; NULL while small */
     size_t slot_count;
 } jinja_dict;
 
@@ -120,12 +120,12 @@ const jinja_value *jinja_value_get_str(const jinja_dict *d, str key);
 status jinja_value_from_json(jinja_run *r, const json_node *n, jinja_value *out);
 
 /* What they are. */
-const char *jinja_value_type_name(jinja_value v);         /* Python's: "str", "NoneType", ... */
+const char *jinja_value_type_name(jinja_value v); /* Python's: "str", "NoneType", ... */
 bool jinja_value_truth(jinja_value v);
-bool jinja_value_is_number(jinja_value v);                /* also bool, as in Python */
-bool jinja_value_as_int(jinja_value v, int64_t *out);     /* int or bool */
-bool jinja_value_as_double(jinja_value v, double *out);   /* number of any kind */
-bool jinja_value_hash(jinja_value v, uint64_t *out);      /* false: not hashable */
+bool jinja_value_is_number(jinja_value v);              /* also bool, as in Python */
+bool jinja_value_as_int(jinja_value v, int64_t *out);   /* int or bool */
+bool jinja_value_as_double(jinja_value v, double *out); /* number of any kind */
+bool jinja_value_hash(jinja_value v, uint64_t *out);    /* false: not hashable */
 /* "'x' is undefined", "'dict object' has no attribute 'x'": the failure of using a missing value */
 status jinja_value_fail_missing(jinja_run *r, jinja_value v);
 

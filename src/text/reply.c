@@ -28,17 +28,17 @@ typedef enum state {
     THINK_START, /* the prompt opened a thought; the reply may repeat the tag */
     THINK,
     TEXT,
-    ARGUMENTS,   /* inside a function, between parameters */
-    VALUE,       /* inside a parameter */
-    AFTER_CALL,  /* the closing call tag may follow */
-    JSON         /* inside a call in JSON form */
+    ARGUMENTS,  /* inside a function, between parameters */
+    VALUE,      /* inside a parameter */
+    AFTER_CALL, /* the closing call tag may follow */
+    JSON        /* inside a call in JSON form */
 } state;
 
 typedef enum match { NO, PARTLY, YES } match;
 
 struct reply {
     state state;
-    state back;       /* JSON: THINK or TEXT, where to go on if it is no call */
+    state back; /* JSON: THINK or TEXT, where to go on if it is no call */
     toolset tools;
     reply_sink *sink;
     void *arg;
@@ -46,7 +46,7 @@ struct reply {
     size_t at, limit; /* limit: end of the last whole character */
     size_t seen;      /* VALUE, JSON: bytes from `at` that need no second look */
     bool final;
-    buf space;        /* white space that goes out only if text follows */
+    buf space; /* white space that goes out only if text follows */
     bool reasoning_sent, content_sent, skip_newlines;
     int calls;
     const toolset_function *function;
@@ -160,7 +160,8 @@ static match read_name(str s, size_t *at, str *name)
 {
     size_t end = *at;
     while (end < s.len && s.ptr[end] != '>') {
-        if (s.ptr[end] == '<' || s.ptr[end] == '\n' || end - *at == MAX_NAME) return NO;
+        const unsigned char c = (unsigned char)s.ptr[end];
+        if (c == '<' || c < ' ' || end - *at == MAX_NAME) return NO;
         end++;
     }
     if (end == s.len) return PARTLY;

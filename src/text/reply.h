@@ -25,8 +25,8 @@ typedef enum reply_kind {
 
 typedef struct reply_event {
     reply_kind kind;
-    int index;            /* of the call, from 0 */
-    str text;             /* whole UTF-8 characters; valid until the sink returns */
+    int index; /* of the call, from 0 */
+    str text;  /* whole UTF-8 characters; valid until the sink returns */
 } reply_event;
 
 typedef status reply_sink(void *arg, const reply_event *event, error *e);

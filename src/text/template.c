@@ -10,7 +10,8 @@
 
 #include "base/banned.h"
 
-struct template {
+struct template
+{
     arena mem;
     const char *name;
     jinja_node *root;

@@ -15,9 +15,9 @@ typedef struct template template;
 
 typedef enum template_fault {
     TEMPLATE_OK,
-    TEMPLATE_SYNTAX,  /* the template does not compile */
-    TEMPLATE_RAISE,   /* it called raise_exception: the error text is its message alone */
-    TEMPLATE_RUNTIME  /* any other failure while rendering, limits and memory included */
+    TEMPLATE_SYNTAX, /* the template does not compile */
+    TEMPLATE_RAISE,  /* it called raise_exception: the error text is its message alone */
+    TEMPLATE_RUNTIME /* any other failure while rendering, limits and memory included */
 } template_fault;
 
 enum { TEMPLATE_MAX_SOURCE = 4 << 20, TEMPLATE_MAX_OUTPUT = 64 << 20 };

@@ -21,8 +21,9 @@ static unsigned type_of_word(const char *word)
         const char *word;
         toolset_type type;
     } words[] = {
-        { "string", TOOLSET_STRING }, { "integer", TOOLSET_INTEGER }, { "number", TOOLSET_NUMBER },
-        { "boolean", TOOLSET_BOOLEAN }, { "object", TOOLSET_OBJECT }, { "array", TOOLSET_ARRAY },
+        { "string", TOOLSET_STRING }, { "integer", TOOLSET_INTEGER },
+        { "number", TOOLSET_NUMBER }, { "boolean", TOOLSET_BOOLEAN },
+        { "object", TOOLSET_OBJECT }, { "array", TOOLSET_ARRAY },
         { "null", TOOLSET_NULL },
     };
     for (size_t i = 0; word && i < sizeof words / sizeof *words; i++) {
@@ -77,7 +78,8 @@ static status add_function(toolset *t, const json_node *tool, error *e)
     name = arena_str(&t->mem, name);
     if (!name.ptr) return no_memory(e);
     uint64_t old;
-    if (map_get(&t->functions, name, &old)) map_free(&((toolset_function *)(uintptr_t)old)->parameters);
+    if (map_get(&t->functions, name, &old))
+        map_free(&((toolset_function *)(uintptr_t)old)->parameters);
     TRY(map_put(&t->functions, name, (uint64_t)(uintptr_t)f, e));
     const json_node *schema, *properties = json_get(json_get(function, "parameters"), "properties");
     for (void *it = NULL; json_each(properties, &it, &key, &schema);) {

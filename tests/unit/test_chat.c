@@ -85,7 +85,8 @@ static void same_prompt(const char *a, const char *b)
 TEST(R006_late_system_messages_stay_in_place_as_user_text)
 {
     shows("[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"system\",\"content\":\"reminder\"}]",
-          "{\"role\": \"user\", \"content\": \"a\"}\n{\"role\": \"user\", \"content\": \"reminder\"}");
+          "{\"role\": \"user\", \"content\": \"a\"}\n{\"role\": \"user\", \"content\": "
+          "\"reminder\"}");
     same_prompt("[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"b\"},"
                 "{\"role\":\"system\",\"content\":\"c\"},{\"role\":\"user\",\"content\":\"d\"}]",
                 "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"b\"},"
@@ -103,10 +104,11 @@ TEST(R008_leading_developer_messages_merge_in_order)
 
 TEST(R009_five_spellings_of_a_call_without_text_are_one_prompt)
 {
-#define CALL "\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"add\"," \
-             "\"arguments\":\"{\\\"a\\\": 2, \\\"b\\\": 3}\"}}]"
-#define TALK(assistant, tool)                                                                  \
-    "[{\"role\":\"user\",\"content\":\"2+3?\"},{\"role\":\"assistant\"," assistant CALL "},"   \
+#define CALL                                                                              \
+    "\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"add\"," \
+    "\"arguments\":\"{\\\"a\\\": 2, \\\"b\\\": 3}\"}}]"
+#define TALK(assistant, tool)                                                                \
+    "[{\"role\":\"user\",\"content\":\"2+3?\"},{\"role\":\"assistant\"," assistant CALL "}," \
     "{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":" tool "}]"
     static const char *const spellings[] = {
         TALK("\"content\":null,", "\"5\""),
@@ -126,8 +128,8 @@ TEST(R009_five_spellings_of_a_call_without_text_are_one_prompt)
 
 TEST(arguments_become_objects)
 {
-#define ONE_CALL(arguments)                                                                \
-    "[{\"role\":\"user\",\"content\":\"u\"},{\"role\":\"assistant\",\"tool_calls\":[{"     \
+#define ONE_CALL(arguments)                                                            \
+    "[{\"role\":\"user\",\"content\":\"u\"},{\"role\":\"assistant\",\"tool_calls\":[{" \
     "\"function\":{\"name\":\"f\",\"arguments\":" arguments "}}]}]"
     shows(ONE_CALL("\"{\\\"x\\\": 1.0, \\\"n\\\": 123456789012345678901}\""),
           "\"arguments\": {\"x\": 1.0, \"n\": 123456789012345678901}");
@@ -136,18 +138,20 @@ TEST(arguments_become_objects)
     shows(ONE_CALL("{\"x\": []}"), "\"arguments\": {\"x\": []}");
     shows(ONE_CALL("\"not json\""), "\"arguments\": {\"_raw\": \"not json\"}");
     shows(ONE_CALL("\"[1]\""), "\"arguments\": {\"_raw\": \"[1]\"}");
-    refuses(ONE_CALL("5"), NULL, &DEFAULTS, E_ARG, "messages.1.tool_calls.arguments: found integer");
+    refuses(ONE_CALL("5"), NULL, &DEFAULTS, E_ARG,
+            "messages.1.tool_calls.arguments: found integer");
 }
 
 TEST(reasoning_comes_from_three_places)
 {
-#define THOUGHT(fields)                                                  \
+#define THOUGHT(fields) \
     "[{\"role\":\"user\",\"content\":\"u\"},{\"role\":\"assistant\"," fields "}]"
     static const char want[] = "\"content\": \"b\", \"reasoning_content\": \"r\"";
     shows(THOUGHT("\"content\":\"b\",\"reasoning_content\":\"r\""), want);
     shows(THOUGHT("\"content\":\"b\",\"reasoning\":\"r\""), want);
     shows(THOUGHT("\"content\":\"<think>\\nr\\n</think>\\n\\nb\""), want);
-    shows(THOUGHT("\"content\":\"say <think>r</think>\""), "\"content\": \"say <think>r</think>\"}");
+    shows(THOUGHT("\"content\":\"say <think>r</think>\""),
+          "\"content\": \"say <think>r</think>\"}");
     shows(THOUGHT("\"content\":\"b\",\"reasoning_content\":null"), "\"content\": \"b\"}");
 }
 
@@ -164,7 +168,8 @@ TEST(shapes_are_refused_with_their_place)
     refuses("[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]", NULL, &DEFAULTS, E_ARG,
             "messages.0.content.0.text: ");
     refuses("[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{}}]}]", NULL,
-            &DEFAULTS, E_UNSUPPORTED, "messages.0.content.0.type: this model reads text, not image");
+            &DEFAULTS, E_UNSUPPORTED,
+            "messages.0.content.0.type: this model reads text, not image");
     static const char ok[] = "[{\"role\":\"user\",\"content\":\"u\"}]";
     refuses(ok, "{}", &DEFAULTS, E_ARG, "tools: found object");
     refuses(ok, "[{\"type\":\"oven\"}]", &DEFAULTS, E_ARG, "tools.0.type: found \"oven\"");
@@ -206,7 +211,8 @@ TEST(further_variables_and_tokens_reach_the_template)
     json_doc *extra = parse("{\"extra\": 7, \"add_generation_prompt\": \"mine\"}");
     const chat_options o = { .kwargs = json_root(extra), .no_generation_prompt = true };
     EXPECT_OK(render(c, "[{\"role\":\"user\",\"content\":\"u\",\"name\":\"bob\"}]",
-                     "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]", &o, &p, &e), e);
+                     "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]", &o, &p, &e),
+              e);
     EXPECT_STR(p.text.ptr,
                "{\"role\": \"user\", \"content\": \"u\", \"name\": \"bob\"}\ntools=[{\"type\": "
                "\"function\", \"function\": {\"name\": \"f\"}}] think=- effort=- gen=mine "
@@ -245,7 +251,8 @@ TEST(an_open_thought_is_seen_in_the_prompt_s_tail)
     EXPECT(chat_ends_in_think(STR("<|im_start|>assistant\n<think>\nLet me")));
     EXPECT(chat_ends_in_think(STR("plain <think>")));
     EXPECT(!chat_ends_in_think(STR("<|im_start|>assistant\n<think>\n\n</think>\n\n")));
-    EXPECT(!chat_ends_in_think(STR("<|im_start|>user\n<think>x<|im_end|>\n<|im_start|>assistant\n")));
+    EXPECT(
+        !chat_ends_in_think(STR("<|im_start|>user\n<think>x<|im_end|>\n<|im_start|>assistant\n")));
     EXPECT(!chat_ends_in_think(STR("<|im_start|>user\nwhat is <think>, please")));
     EXPECT(!chat_ends_in_think(STR("")));
 }

@@ -32,9 +32,10 @@ static void expect(const char *text, bool thinks, const char *tools, const char 
 static void xml(const char *parameter, const char *value, const char *want)
 {
     char text[512], log[512];
-    snprintf(text, sizeof text,
-             "<tool_call>\n<function=f>\n<parameter=%s>\n%s\n</parameter>\n</function>\n</tool_call>",
-             parameter, value);
+    snprintf(
+        text, sizeof text,
+        "<tool_call>\n<function=f>\n<parameter=%s>\n%s\n</parameter>\n</function>\n</tool_call>",
+        parameter, value);
     snprintf(log, sizeof log, " B:f A:{\"%s\": %s} E:", parameter, want);
     expect(text, false, TOOLS, log);
 }
@@ -230,16 +231,16 @@ TEST(long_values_are_linear)
     static char text[N + 200];
     static const char *const heads[] = { "a", "o" };
     for (int i = 0; i < 2; i++) {
-        size_t n = (size_t)snprintf(text, sizeof text, "<tool_call><function=f><parameter=%s>",
-                                    heads[i]);
+        size_t n =
+            (size_t)snprintf(text, sizeof text, "<tool_call><function=f><parameter=%s>", heads[i]);
         for (size_t k = 0; k < N; k++) text[n++] = k % 3 ? '<' : '\n';
         memcpy(text + n, "</parameter></function>", 24);
         json_doc *doc = parse(TOOLS);
         reply *r;
         error e;
         reply_events got = { 0 };
-        buf *bufs[] = { &got.reasoning, &got.content, &got.calls, &got.log, &got.name,
-                        &got.arguments };
+        buf *bufs[] = { &got.reasoning, &got.content, &got.calls,
+                        &got.log,       &got.name,    &got.arguments };
         for (size_t b = 0; b < sizeof bufs / sizeof *bufs; b++) buf_init(bufs[b], 1 << 24);
         EXPECT_OK(reply_new(&r, false, json_root(doc), reply_events_sink, &got, &e), e);
         for (size_t k = 0; k < n + 23; k += 7) {

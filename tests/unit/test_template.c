@@ -103,14 +103,17 @@ TEST(runaway_templates_end)
 {
     static const char *const sources[] = {
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-        "{% for a in range(99999) %}{% for b in range(99999) %}{% set x = 1 %}{% endfor %}{% endfor %}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% set x = 1 %}{% endfor %}{% "
+        "endfor %}",
         "{{ 'x' * 99999999999 }}",
         "{{ [1] * 99999999999 }}",
         "{% set ns = namespace(s='xxxxxxxx') %}{% for a in range(99) %}{% set ns.s = ns.s + ns.s %}"
         "{% endfor %}",
-        "{% set ns = namespace(l=[]) %}{% for a in range(99999) %}{% set ns.l = [ns.l] %}{% endfor %}"
+        "{% set ns = namespace(l=[]) %}{% for a in range(99999) %}{% set ns.l = [ns.l] %}{% endfor "
+        "%}"
         "{{ ns.l }}",
-        "{% set ns = namespace(l=[]) %}{% for a in range(99999) %}{% set ns.l = [ns.l] %}{% endfor %}"
+        "{% set ns = namespace(l=[]) %}{% for a in range(99999) %}{% set ns.l = [ns.l] %}{% endfor "
+        "%}"
         "{{ ns.l == ns.l }}{{ ns.l|tojson }}",
         "{{ '%99999d' % 1 }}",
         "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
@@ -123,8 +126,8 @@ TEST(runaway_templates_end)
 /* Nesting in the source itself. */
 TEST(deep_sources_are_refused)
 {
-    static const char *const pieces[] = { "(", "[", "{{ not ", "{{ -", "{% if 1 %}", "a[", "f(", "{1:",
-                                          "{% for x in (", "x|f(" };
+    static const char *const pieces[] = { "(",  "[",  "{{ not ", "{{ -",          "{% if 1 %}",
+                                          "a[", "f(", "{1:",     "{% for x in (", "x|f(" };
     for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
         static char text[1 << 20];
         size_t n = (size_t)snprintf(text, sizeof text, "%s", strstr(pieces[p], "{%") ? "" : "{{ ");
@@ -141,8 +144,8 @@ TEST(deep_sources_are_refused)
 
 TEST(long_chains_are_refused_or_rendered)
 {
-    static const char *const pieces[] = { " + 1", " ~ 1", "|abs", ".a", " and 1", " or 0", " == 1",
-                                          " if 1 else 0", " is number" };
+    static const char *const pieces[] = { " + 1",  " ~ 1",  "|abs",         ".a",        " and 1",
+                                          " or 0", " == 1", " if 1 else 0", " is number" };
     for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
         static char text[1 << 20];
         size_t n = (size_t)snprintf(text, sizeof text, "{{ 1");
@@ -179,9 +182,10 @@ TEST(python_meaning)
 {
     expect("{{ 7 // -2 }} {{ 7 % -3 }} {{ -7.5 // 2 }} {{ -7.5 % 2 }} {{ 2 ** 0 }}", "{}",
            "-4 -2 -4.0 0.5 1");
-    expect("{{ 9223372036854775807 == b }} {{ b > 5 }} {{ -b < 0 }}", "{\"b\": 9223372036854775807}",
-           "True True True");
-    expect("{{ b == b }} {{ b > 1 }} {{ b < 1.0 }} {{ b }}", "{\"b\": 123456789012345678901234567890}",
+    expect("{{ 9223372036854775807 == b }} {{ b > 5 }} {{ -b < 0 }}",
+           "{\"b\": 9223372036854775807}", "True True True");
+    expect("{{ b == b }} {{ b > 1 }} {{ b < 1.0 }} {{ b }}",
+           "{\"b\": 123456789012345678901234567890}",
            "True True False 123456789012345678901234567890");
     expect("{{ range(10)[2:8:3]|list }} {{ range(5)[::-1] }} {{ range(9)[::2] }}", "{}",
            "[2, 5] range(4, -1, -1) range(0, 9, 2)");
@@ -200,7 +204,8 @@ TEST(python_meaning)
     expect("{{ strftime_now('%Y-%m-%d %H:%M:%S %A %j') }}", "{}",
            "1970-01-01 00:00:00 Thursday 001");
     expect("{% for i in [3, 1] %}{{ a }}{% set a = i %}{{ a }} {% endfor %}", "{}", "3 1 ");
-    expect("{{ '%-5s|%+d|%x|%.3e|%%' % ('ab', 5, 255, 12345.678) }}", "{}", "ab   |+5|ff|1.235e+04|%");
+    expect("{{ '%-5s|%+d|%x|%.3e|%%' % ('ab', 5, 255, 12345.678) }}", "{}",
+           "ab   |+5|ff|1.235e+04|%");
     expect("{{ '{:^7}|{:>+6.2f}|{:,}'.format('mid', 3.14159, 1234567) }}", "{}",
            "  mid  | +3.14|1,234,567");
 }
@@ -219,7 +224,8 @@ TEST(memory_may_run_short_anywhere)
                                  "{% set ns = namespace(n=0) %}{% for m in messages if m.x %}"
                                  "{% set ns.n = ns.n + loop.index %}{{ f(m.x|upper) }}{% endfor %}"
                                  "{{ messages|tojson(indent=1) }}{{ ns.n }}{{ 1.5 }}";
-    json_doc *doc = parse("{\"messages\": [{\"x\": \"a\"}, {\"x\": \"\"}, {\"x\": \"b\", \"y\": {}}]}");
+    json_doc *doc =
+        parse("{\"messages\": [{\"x\": \"a\"}, {\"x\": \"\"}, {\"x\": \"b\", \"y\": {}}]}");
     const int64_t live = mem_live();
     status s = E_NOMEM;
     int n = 1;
@@ -264,8 +270,9 @@ TEST(threads_share_a_compiled_template)
     pool *p;
     error e;
     json_doc *doc = parse("{\"l\": [1, 2, 3]}");
-    EXPECT_OK(template_compile(&t, STR("{% for x in l %}{{ x }}{{ l|join('-') }};{% endfor %}"), "t",
-                               &e), e);
+    EXPECT_OK(
+        template_compile(&t, STR("{% for x in l %}{{ x }}{{ l|join('-') }};{% endfor %}"), "t", &e),
+        e);
     share s = { .t = t, .variables = json_root(doc) };
     for (int i = 0; i < 4; i++) buf_init(&s.out[i], 1000);
     EXPECT_OK(pool_start(&p, 4, &e), e);
