@@ -44,13 +44,13 @@ bool dtype_is_float(dtype t)
     return t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F32;
 }
 
+/* Exponent and fraction stand as in f32, 112 too low: one multiplication sets that right, also for
+ * subnormals. What was infinite or no number ends at 65536 and up. */
 float dtype_f16_to_f32(uint16_t h)
 {
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, mag = h & 0x7fffu;
-    if (mag >= 0x7c00u) return dtype_f32_from_bits(sign | 0x7f800000u | (mag & 0x3ffu) << 13);
-    if (mag >= 0x0400u) return dtype_f32_from_bits(sign | ((mag << 13) + (112u << 23)));
-    const float subnormal = (float)mag * 0x1p-24f;
-    return dtype_f32_from_bits(sign | dtype_f32_to_bits(subnormal));
+    const float f = dtype_f32_from_bits((uint32_t)(h & 0x7fffu) << 13) * 0x1p112f;
+    const uint32_t top = f >= 65536.0f ? 0x7f800000u : 0u;
+    return dtype_f32_from_bits(dtype_f32_to_bits(f) | top | (uint32_t)(h & 0x8000u) << 16);
 }
 
 uint16_t dtype_f32_to_f16(float f)
@@ -91,10 +91,17 @@ void dtype_decode(dtype t, const void *p, int64_t n, float *out)
         return;
     }
     const uint8_t *bytes = p;
+    uint16_t h;
+    if (t == DTYPE_BF16) {
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(&h, bytes + 2 * i, sizeof h);
+            out[i] = dtype_bf16_to_f32(h);
+        }
+        return;
+    }
     for (int64_t i = 0; i < n; i++) {
-        uint16_t h;
         memcpy(&h, bytes + 2 * i, sizeof h);
-        out[i] = t == DTYPE_F16 ? dtype_f16_to_f32(h) : dtype_bf16_to_f32(h);
+        out[i] = dtype_f16_to_f32(h);
     }
 }
 

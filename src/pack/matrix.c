@@ -51,8 +51,10 @@ bool matrix_row_is_ternary(const matrix *m, int64_t row, int64_t *code3)
     CHECK(m->format.mode == QUANT_AFFINE && m->format.bits == 2);
     int64_t threes = 0;
     const uint8_t *codes = row_of(m->weight, m->out, row);
-    for (int64_t i = 0; i < quant_row_bytes(m->format, m->in); i++) {
-        threes += __builtin_popcount(codes[i] & (codes[i] >> 1) & 0x55u);
+    for (int64_t i = 0; i < quant_row_bytes(m->format, m->in); i += 8) {
+        uint64_t word; /* a row is groups of at least 32 codes, 8 bytes each */
+        memcpy(&word, codes + i, sizeof word);
+        threes += __builtin_popcountll(word & (word >> 1) & UINT64_C(0x5555555555555555));
     }
     if (code3) *code3 = threes;
     const int width = dtype_bits(m->scales->type) / 8;

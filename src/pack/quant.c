@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include "base/banned.h"
 
+enum { MAX_GROUP = 128 };
+
 static const struct {
     const char *name;
     quant_format standard;
@@ -75,17 +77,29 @@ unsigned quant_code(const uint8_t *row, int bits, int64_t k)
     return (window >> shift) & mask;
 }
 
+/* Eight codes of `bits` bits at the low end of `word`, spread over eight bytes: halved three times,
+ * the upper half moving up each time. */
+static uint64_t spread(uint64_t word, int bits)
+{
+    const uint64_t four = (UINT64_C(1) << 4 * bits) - 1;
+    const uint64_t two = ((UINT64_C(1) << 2 * bits) - 1) * UINT64_C(0x0000000100000001);
+    const uint64_t one = ((UINT64_C(1) << bits) - 1) * UINT64_C(0x0001000100010001);
+    word = (word & four) | (word >> 4 * bits & four) << 32;
+    word = (word & two) | (word >> 2 * bits & two) << 16;
+    return (word & one) | (word >> bits & one) << 8;
+}
+
 void quant_unpack(const uint8_t *row, int bits, int64_t n, uint8_t *codes)
 {
-    /* Eight codes take `bits` whole bytes: read them as one little-endian number. */
-    const uint64_t mask = (1u << bits) - 1u;
+    const int64_t bytes = n * bits / 8;
     int64_t k = 0;
-    for (; k + 8 <= n; k += 8, row += bits) {
-        uint64_t word = 0;
-        for (int b = 0; b < bits; b++) word |= (uint64_t)row[b] << (8 * b);
-        for (int j = 0; j < 8; j++) codes[k + j] = (uint8_t)(word >> (j * bits) & mask);
+    for (int64_t at = 0; at + 8 <= bytes; at += bits, k += 8) {
+        uint64_t word;
+        memcpy(&word, row + at, sizeof word);
+        word = spread(word, bits);
+        memcpy(codes + k, &word, sizeof word);
     }
-    for (int64_t j = 0; k + j < n; j++) codes[k + j] = (uint8_t)quant_code(row, bits, j);
+    for (; k < n; k++) codes[k] = (uint8_t)quant_code(row, bits, k);
 }
 
 void quant_pack(const uint8_t *codes, int bits, int64_t n, uint8_t *row)
@@ -135,14 +149,16 @@ float quant_scale(quant_mode m, dtype t, const uint8_t *scales, int64_t g)
 void quant_decode_row(quant_format f, const uint8_t *row, const uint8_t *scales,
                       const uint8_t *biases, dtype scale_type, dtype result, int64_t n, float *out)
 {
+    uint8_t codes[MAX_GROUP];
+    CHECK(quant_is_legal(f) && n % f.group == 0);
     const bool affine = f.mode == QUANT_AFFINE;
     for (int64_t g = 0; g < n / f.group; g++) {
         const float scale = quant_scale(f.mode, scale_type, scales, g);
         const float bias = affine ? quant_scale(f.mode, scale_type, biases, g) : 0.0f;
         float *w = out + g * f.group;
+        quant_unpack(row + quant_row_bytes(f, g * f.group), f.bits, f.group, codes);
         for (int j = 0; j < f.group; j++) {
-            const unsigned code = quant_code(row, f.bits, g * f.group + j);
-            const float element = affine ? (float)code : quant_element(f.mode, code);
+            const float element = affine ? (float)codes[j] : quant_element(f.mode, codes[j]);
             w[j] = dtype_round(result, scale * element);
             if (affine) w[j] = dtype_round(result, w[j] + bias);
         }
@@ -248,7 +264,7 @@ static void encode_floating(quant_format f, const float *w, uint8_t *codes, uint
 void quant_encode_row(quant_format f, const float *w, int64_t n, dtype scale_type, uint8_t *row,
                       uint8_t *scales, uint8_t *biases)
 {
-    uint8_t codes[128];
+    uint8_t codes[MAX_GROUP];
     CHECK(quant_is_legal(f) && n % f.group == 0);
     const int64_t width = f.mode == QUANT_AFFINE ? dtype_bits(scale_type) / 8 : 1;
     for (int64_t g = 0; g < n / f.group; g++, w += f.group) {
