@@ -6,8 +6,9 @@
 #include <stdarg.h>
 #include <unistd.h>
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/rng.h"
-#include "pack/safetensors.h"
+#include "pack/pack.h"
 #include "test.h"
 
 #define KIT_PACKS TEST_ROOT "/tests/golden/packs/"
@@ -180,4 +181,76 @@ static inline void kit_tensor(const kit *k, const char *file, const kit_change *
     EXPECT_OK(safetensors_writer_commit(w, &e), e);
     safetensors_close(&s);
 }
+
+/* ---- refusals ---- */
+
+typedef struct kit_damage {
+    const char *file, *old, *now; /* edit of a text file; file NULL: none */
+    kit_change change;            /* of model.safetensors; tensor NULL: none */
+    status want;
+    const char *message;
+} kit_damage;
+
+#define DROP(t)                     \
+    {                               \
+        .op = KIT_DROP, .tensor = t \
+    }
+#define RENAME(t, n)                             \
+    {                                            \
+        .op = KIT_RENAME, .tensor = t, .name = n \
+    }
+#define DTYPE(t, d)                             \
+    {                                           \
+        .op = KIT_DTYPE, .tensor = t, .type = d \
+    }
+#define SHAPE(t, r, ...)                                                  \
+    {                                                                     \
+        .op = KIT_SHAPE, .tensor = t, .rank = r, .shape = { __VA_ARGS__ } \
+    }
+#define ADD(t, d, r, ...)                                                          \
+    {                                                                              \
+        .op = KIT_ADD, .tensor = t, .type = d, .rank = r, .shape = { __VA_ARGS__ } \
+    }
+#define SET(t, i, v)                                    \
+    {                                                   \
+        .op = KIT_F32, .tensor = t, .at = i, .value = v \
+    }
+
+static inline void kit_apply(const kit *k, const kit_damage *d)
+{
+    if (d->file) kit_edit(k, d->file, d->old, d->now);
+    if (d->change.tensor) kit_tensor(k, "model.safetensors", &d->change);
+}
+
+static inline void kit_refused(const kit *k, status want, const char *message)
+{
+    pack *p = NULL;
+    error e = { 0 };
+    const status s = pack_open(&p, k->folder, NULL, &e);
+    if (s != want || p || !strstr(e.text, message)) {
+        FAIL("status %d \"%s\", want %d with \"%s\"", (int)s, e.text, (int)want, message);
+    }
+    EXPECT(!strchr(e.text, '\n'));
+    EXPECT(strstr(e.text, k->folder) || strstr(e.text, "drafter:"));
+    EXPECT_INT(mem_live(), 0);
+}
+
+static inline void kit_opens(const kit *k)
+{
+    pack *p = NULL;
+    error e = { 0 };
+    EXPECT_OK(pack_open(&p, k->folder, NULL, &e), e);
+    pack_close(p);
+}
+
+static inline void kit_all_refused(const char *name, const kit_damage *d, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const kit k = kit_new(name);
+        kit_apply(&k, &d[i]);
+        kit_refused(&k, d[i].want, d[i].message);
+        kit_free(&k);
+    }
+}
+#define KIT_ALL_REFUSED(name, list) kit_all_refused(name, list, sizeof(list) / sizeof *(list))
 #endif
