@@ -23,6 +23,7 @@ except ImportError as missing:
 import batches
 import corpus
 import decode
+import drafter
 import export
 import king
 import muon
@@ -287,6 +288,44 @@ def test_block_sees_its_document_before_the_anchor():
     mask = train_drafter.block_mask(start, torch.tensor([[3, 8]]), 2)[0, 0]
     seen = [row.nonzero()[:, 0].tolist() for row in mask]
     assert seen == [[0, 1, 2, 12, 13]] * 2 + [[5, 6, 7, 14, 15]] * 2
+
+
+def test_drafter_learns_and_resumes():
+    """On rows that count to ten, the drafter of an untrained king gets better."""
+    args = argparse.Namespace(steps=40, rows=2, blocks=16, lr=3e-3, decay=0.5, seed=1)
+    rows = batches.pack([(list(range(10)) * 12, [False] * 10 + [True] * 110)] * 8, 2)
+    config = drafter.DrafterConfig(
+        hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, num_target_layers=2, selector_rank=64, target_layer_ids=[0, 1])
+
+    def trainer():
+        model = small_king().requires_grad_(False)
+        model.lm_head.weight *= 10
+        torch.manual_seed(6)
+        return train_drafter.Trainer(args, model, drafter.Drafter(config), (rows, rows))
+    with tempfile.TemporaryDirectory() as args.out:
+        first = trainer()
+        log = [first.train_step()[0] for _ in range(30)]
+        assert min(log[-5:]) < log[0] - 2, log
+        assert first.evaluate().startswith("chains")
+        first.save()
+        second = trainer()
+        second.load(os.path.join(args.out, "drafter.pt"))
+        assert second.train_step()[0] == first.train_step()[0]
+        config.save(os.path.join(args.out, "drafter.json"))
+        for bits in (4, 8, 16):
+            export.export_drafter(args.out, args.out, bits)
+            names = load_file(os.path.join(args.out, "model.safetensors"))
+            book = "candidate_selector.successor_codebook"
+            assert (book in names) == (bits != 8) and (book + ".scales" in names) == (bits == 8)
+            assert ("fc.scales" in names) == (bits < 16)
+
+
+def test_king_answers_in_rows():
+    docs = [([5] * 100, [False] * 60 + [True] * 40)] * 200
+    tokens, start, target = train_drafter.pack_all(docs)
+    assert int(start[:, 1:].sum()) + len(start) >= 180      # little is left out
+    assert int(target.sum()) % 40 == 0
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def answers(king, tok, args):
     path = os.path.join(args.out, "answers.pt")
     if not os.path.exists(path):
         train = pack_all(own_answers(king, tok, args.answers, args.seed, False))
-        test = pack_all(own_answers(king, tok, 600, "test", True))
+        test = pack_all(own_answers(king, tok, args.answers // 10, "test", True))
         torch.save((train, test), path)
     return torch.load(path)
 
