@@ -1,10 +1,11 @@
 # `make` builds, `make run` starts a chat, `make test` tests; `make help` lists the rest.
 P ?= release
 T ?= 60
+W ?= build/nugget
 B := $(if $(filter release,$(P)),build,build/$(P))
 PAIR = $(if $(KING),--king $(KING)) $(if $(DRAFTER),--drafter $(DRAFTER))
 
-.PHONY: all run test bench fuzz arm64 lint clean help
+.PHONY: all run test bench fuzz arm64 lint nugget clean help
 all:
 	@scripts/deps
 	@[ -f $(B)/build.ninja ] || cmake --preset $(P)
@@ -29,6 +30,8 @@ lint: all ## everything that scripts check
 	scripts/check-symbols $(B)
 	scripts/check-sizes $(B)
 	scripts/lint $(B)
+nugget: ## train the shipped pair anew: hours; checkpoints and packs in W=build/nugget (train/README.md)
+	train/make-nugget $(W) $(ARGS)
 clean: ## remove all build folders
 	rm -rf build
 help:
