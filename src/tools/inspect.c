@@ -2,7 +2,7 @@
 #include "tools/inspect.h"
 #include <stdio.h>
 #include "base/jsonw.h"
-#include "compute/compute.h"
+#include "model/state.h"
 #include "base/banned.h"
 
 /* ---- numbers ---- */
@@ -51,20 +51,6 @@ static status need_weights(const pack *p, inspect_memory *n, error *e)
     return OK;
 }
 
-/* Per sequence: recurrent state and convolution window in f32, and the tape of a pass that may be
- * taken back (keys, deltas, gates and convolution inputs of its rows). */
-static uint64_t king_state(const king_config *k)
-{
-    enum { TAPE_ROWS = 8 };
-    const uint64_t key = (uint64_t)k->gdn_k_heads * (uint64_t)k->gdn_k_dim;
-    const uint64_t value = (uint64_t)k->gdn_v_heads * (uint64_t)k->gdn_v_dim;
-    const uint64_t channels = 2 * key + value;
-    const uint64_t state = value * (uint64_t)k->gdn_k_dim;
-    const uint64_t window = (uint64_t)(k->conv_taps - 1) * channels;
-    const uint64_t tape = TAPE_ROWS * (key + value + (uint64_t)k->gdn_v_heads + channels);
-    return 4 * (uint64_t)k->n_gdn * (state + window + tape);
-}
-
 status inspect_need(const pack *p, const inspect_options *o, inspect_memory *out, error *e)
 {
     const king_config *k = pack_king(p);
@@ -77,20 +63,20 @@ status inspect_need(const pack *p, const inspect_options *o, inspect_memory *out
                          pack_folder(p), out->context, out->parallel, limit);
     }
     TRY(need_weights(p, out, e));
-    kv_layout kv;
-    int positions = out->context;
+    kv_layout kv = { 0 };
+    uint64_t pages = ((uint64_t)out->context + KV_PAGE - 1) / KV_PAGE;
     if (k) {
-        out->state = king_state(k) * (uint64_t)out->parallel;
+        out->state = (uint64_t)state_bytes(k) * (uint64_t)out->parallel;
         if (k->n_attention)
             TRY(compute_kv_layout(&kv, KV_F16, k->n_attention, k->n_kv_head, k->head_dim, e));
     } else {
-        if (d->window && d->window - 1 < positions) positions = d->window - 1;
+        /* a ring of the window and one block, wherever they begin in a page */
+        const uint64_t live =
+            (uint64_t)(d->window ? d->window - 1 : out->context) + (uint64_t)d->block;
+        pages = (live + KV_PAGE - 2) / KV_PAGE + 1;
         TRY(compute_kv_layout(&kv, KV_F16, d->n_layer, d->n_kv_head, d->head_dim, e));
     }
-    if (!k || k->n_attention) {
-        const uint64_t pages = ((uint64_t)positions + KV_PAGE - 1) / KV_PAGE;
-        out->kv = pages * kv.page_bytes * (uint64_t)out->parallel;
-    }
+    out->kv = pages * kv.page_bytes * (uint64_t)out->parallel;
     out->total = out->tiles + out->values + out->state + out->kv;
     return OK;
 }
