@@ -223,6 +223,43 @@ TEST(asking_for_what_is_not_there)
     pack_close(p);
 }
 
+/* One byte of header or config at a time, anywhere: opened or refused, never worse. */
+TEST(a_byte_changed_anywhere)
+{
+    static const char *const files[] = { "model.safetensors", "config.json", "hadamard.json" };
+    const kit k = kit_new("king-tiny");
+    rng r = { 5 };
+    int opened = 0, rejected = 0;
+    buf weights = kit_read(kit_path(&k, files[0]));
+    uint64_t header;
+    memcpy(&header, weights.ptr, 8);
+    kit_write(&k, files[0], buf_view(&weights)); /* no link to the original any more */
+    buf_free(&weights);
+    for (int round = 0; round < 600; round++) {
+        const char *name = files[round % 3];
+        buf text = kit_read(kit_path(&k, name));
+        const size_t most = round % 3 ? text.len : 8 + (size_t)header;
+        const size_t at = rng_below(&r, (uint32_t)most);
+        const char old = text.ptr[at];
+        const char now = rng_below(&r, 2) ? (char)rng_next(&r) : (char)(old ^ 1);
+        FILE *f = fopen(kit_path(&k, name), "r+b");
+        EXPECT(f && fseek(f, (long)at, SEEK_SET) == 0 && fputc(now, f) != EOF && fclose(f) == 0);
+        buf_free(&text);
+        pack *p = NULL;
+        error e = { 0 };
+        const status s = pack_open(&p, k.folder, NULL, &e);
+        EXPECT((s == OK) == (p != NULL) && (s == OK || (e.text[0] && !strchr(e.text, '\n'))));
+        opened += s == OK;
+        rejected += s != OK;
+        pack_close(p);
+        EXPECT_INT(mem_live(), 0);
+        f = fopen(kit_path(&k, name), "r+b");
+        EXPECT(f && fseek(f, (long)at, SEEK_SET) == 0 && fputc(old, f) != EOF && fclose(f) == 0);
+    }
+    EXPECT(opened > 20 && rejected > 200);
+    kit_free(&k);
+}
+
 TEST(every_allocation_of_opening_may_fail)
 {
     static const char *const packs[] = { "king-tiny", "qwen35-tiny-affine4", "drafter-tiny-q8" };
