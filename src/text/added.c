@@ -279,7 +279,7 @@ static bool inside_word(str text, size_t from, size_t to)
 static size_t skip_white_before(str text, size_t at, size_t least)
 {
     for (size_t from = at; at > least && unicode_is_white(char_before(text, at, &from));) at = from;
-    return at < least ? least : at;
+    return at > least ? at : least;
 }
 
 static size_t skip_white_after(str text, size_t at)
@@ -291,7 +291,7 @@ static size_t skip_white_after(str text, size_t at)
     return at;
 }
 
-const tokenizer_added *added_next(added_walk *w, size_t *from, size_t *to)
+bool added_next(added_walk *w)
 {
     while (w->trie->n && w->at < w->text.len) {
         const size_t start = w->at;
@@ -303,13 +303,15 @@ const tokenizer_added *added_next(added_walk *w, size_t *from, size_t *to)
         }
         w->at = end;
         const tokenizer_added *t = &w->a->items[item];
-        if (start < w->taken) continue; /* white space that the token before it swallowed */
         if (w->shown_only && t->special) continue;
         if (t->single_word && inside_word(w->text, start, end)) continue;
-        *from = t->lstrip ? skip_white_before(w->text, start, w->taken) : start;
-        *to = t->rstrip ? skip_white_after(w->text, end) : end;
-        w->taken = *to;
-        return t;
+        const size_t from = t->lstrip ? skip_white_before(w->text, start, w->taken) : start;
+        const size_t to = t->rstrip ? skip_white_after(w->text, end) : end;
+        w->before = str_sub(w->text, w->taken, from > w->taken ? from : w->taken);
+        w->token = t;
+        w->taken = to;
+        if (from < to) return true;
     }
-    return NULL;
+    w->before = str_sub(w->text, w->taken, w->text.len);
+    return false;
 }

@@ -42,7 +42,7 @@ status added_finish(added *a, bool nfc, error *e);
 const tokenizer_added *added_by_id(const added *a, int32_t id);
 const tokenizer_added *added_by_text(const added *a, str text);
 
-/* Walks over the tokens in one text. */
+/* Walks over the tokens in one text; start with a, trie, shown_only and text set. */
 typedef struct added_walk {
     const added *a;
     const added_trie *trie;
@@ -50,8 +50,11 @@ typedef struct added_walk {
     str text;
     size_t at;    /* the search goes on here */
     size_t taken; /* text up to here belongs to the tokens found so far */
+    const tokenizer_added *token;
+    str before; /* the text between this token and the one before it */
 } added_walk;
-/* The next token and the part of the text it takes; NULL when there is none left. What lies between
- * two parts is text. */
-const tokenizer_added *added_next(added_walk *w, size_t *from, size_t *to);
+/* Finds the next token; false when there is none left, `before` is then the rest of the text. As in
+ * the reference library, a token that begins within white space which the one before it swallowed
+ * is found all the same unless it has lstrip, and text goes on where the later one ends. */
+bool added_next(added_walk *w);
 #endif

@@ -438,13 +438,11 @@ static status encode_around(encoding *x, const added_trie *trie, str text,
                      .trie = trie,
                      .shown_only = x->mode == TOKENIZER_SHOWN,
                      .text = text };
-    const tokenizer_added *token = NULL;
-    size_t at = 0;
-    for (size_t from, to; (token = added_next(&w, &from, &to)) != NULL; at = to) {
-        TRY(between(x, str_sub(text, at, from)));
-        TRY(put_id(x, token->id));
+    while (added_next(&w)) {
+        TRY(between(x, w.before));
+        TRY(put_id(x, w.token->id));
     }
-    return between(x, str_sub(text, at, text.len));
+    return between(x, w.before);
 }
 
 /* Text between the tokens that are looked for before normalization. */
