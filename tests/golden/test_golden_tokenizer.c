@@ -1,7 +1,8 @@
 /* Tokenizer cases made with another implementation (tests/golden/tokenizer/README.md).
  *
- * Mutations these caught: whole-piece look-up before merging; ties broken rightmost; NFC left out;
- * \s taken from the engine; categories of Unicode 14; lstrip going back over the token before. */
+ * Mutations these caught: whole-piece look-up before merging; ties broken rightmost; stale merges
+ * taken; NFC left out; marks left unordered; \s and \p{L} of the engine's own tables; the mode
+ * keep_shown recognising everything; one U+FFFD per byte; the tail not flushed. */
 #include "test.h"
 
 #include "base/buf.h"

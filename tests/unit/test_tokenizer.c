@@ -153,6 +153,13 @@ TEST(tokens_of_white_space)
     expect_ids(t, STR("<r>  <l>"), TOKENIZER_ALL, "300 301 301 302");
     expect_ids(t, STR("<r> \ta"), TOKENIZER_ALL, "300 301 9 97");
     tokenizer_close(t);
+    t = open_tiny(
+        &(tiny){ .added = "[{\"id\":300,\"content\":\"<r>\",\"rstrip\":true},"
+                          "{\"id\":301,\"content\":\"\\t\",\"lstrip\":true,\"rstrip\":true}]" },
+        NULL);
+    expect_ids(t, STR("<r>\t\ta"), TOKENIZER_ALL, "300 97");
+    expect_ids(t, STR("b \t \t<r> \t a"), TOKENIZER_ALL, "98 301 300 97");
+    tokenizer_close(t);
 }
 
 TEST(text_that_is_not_utf8)
