@@ -5,6 +5,9 @@ first token of each document, and target[t] says that the token t + 1 counts for
 """
 
 import random
+from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import torch
 
@@ -76,3 +79,29 @@ def copy_rows(rows, vocab, seed):
 
 def join(*batches):
     return tuple(torch.cat(parts) for parts in zip(*batches))
+
+
+class Feed:
+    """The batches of the steps from `step` on, made ahead by other processes.
+
+    make(step) gives a batch; it must be a function of a module, or a partial of one.
+    """
+
+    def __init__(self, make, step, processes):
+        self.pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+        self.make, self.step, self.ahead = make, step, deque()
+        self.depth = 3 * processes
+
+    def next(self):
+        while len(self.ahead) < self.depth:
+            self.ahead.append(self.pool.submit(arrays, self.make, self.step))
+            self.step += 1
+        return [torch.from_numpy(x) for x in self.ahead.popleft().result()]
+
+    def close(self):
+        self.pool.shutdown(cancel_futures=True)
+
+
+def arrays(make, step):
+    """A batch as numpy arrays, which travel between processes by value."""
+    return [x.numpy() for x in make(step)]

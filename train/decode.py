@@ -12,17 +12,16 @@ from king import rope
 
 
 def new_state(king, B, length):
-    c, out = king.config, []
+    c, out, new = king.config, [], king.lm_head.weight.new_zeros
     for layer in king.layers:
         if layer.kind == "self_attn":
             shape = (B, c.num_key_value_heads, length, c.head_dim)
-            out.append(dict(k=torch.zeros(shape), v=torch.zeros(shape)))
+            out.append(dict(k=new(shape), v=new(shape)))
         else:
             gdn = layer.linear_attn
             out.append(dict(
-                conv=torch.zeros(B, c.linear_conv_kernel_dim - 1, gdn.conv1d.shape[0]),
-                S=torch.zeros(B, c.linear_num_value_heads, c.linear_key_head_dim,
-                              c.linear_value_head_dim)))
+                conv=new(B, c.linear_conv_kernel_dim - 1, gdn.conv1d.shape[0]),
+                S=new(B, c.linear_num_value_heads, c.linear_key_head_dim, c.linear_value_head_dim)))
     return out
 
 
@@ -54,7 +53,7 @@ def attention_step(m, x, state, t):
     """x [B, D] at position t -> [B, D]; appends to the keys and values."""
     c = m.c
     h, kv, d = c.num_attention_heads, c.num_key_value_heads, c.head_dim
-    rotary, pos = int(d * c.partial_rotary_factor), torch.full((x.shape[0], 1), t)
+    rotary, pos = int(d * c.partial_rotary_factor), torch.full((x.shape[0], 1), t, device=x.device)
     q, gate = m.q_proj(x).unflatten(-1, (h, 2 * d)).split([d, d], -1)
     q = rope(m.q_norm(q), pos, rotary, c.rope_theta)
     state["k"][:, :, t] = rope(m.k_norm(m.k_proj(x).unflatten(-1, (kv, d))), pos, rotary,
@@ -79,12 +78,13 @@ def step(king, tokens, state, t):
 @torch.no_grad()
 def greedy_batch(king, prompts, stop, limit):
     """Prompts (lists of ids) -> the new ids of each, up to and with a stop token."""
-    B, lens = len(prompts), torch.tensor([len(p) for p in prompts])
-    ids = torch.zeros(B, int(lens.max()) + limit + 1, dtype=torch.long)
+    device, B = king.lm_head.weight.device, len(prompts)
+    lens = torch.tensor([len(p) for p in prompts], device=device)
+    stop = torch.tensor(sorted(stop), device=device)
+    ids = torch.zeros(B, int(lens.max()) + limit + 1, dtype=torch.long, device=device)
     for i, p in enumerate(prompts):
-        ids[i, :len(p)] = torch.tensor(p)
-    state, stop = new_state(king, B, ids.shape[1]), torch.tensor(sorted(stop))
-    end = torch.full((B,), -1)
+        ids[i, :len(p)] = torch.tensor(p, device=device)
+    state, end = new_state(king, B, ids.shape[1]), torch.full((B,), -1, device=device)
     for t in range(ids.shape[1] - 1):
         choice = step(king, ids[:, t], state, t).argmax(-1)
         free = t + 1 >= lens

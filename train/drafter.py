@@ -179,5 +179,5 @@ class Drafter(nn.Module):
 
 def load_drafter(run):
     model = Drafter(DrafterConfig.load(os.path.join(run, "drafter.json")))
-    model.load_state_dict(torch.load(os.path.join(run, "drafter.pt"))["model"])
+    model.load_state_dict(torch.load(os.path.join(run, "drafter.pt"), map_location="cpu")["model"])
     return model.eval()

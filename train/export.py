@@ -43,7 +43,7 @@ def pack_codes(codes, bits):
 
 def load_king(run):
     king = King(KingConfig.load(os.path.join(run, "king.json")))
-    king.load_state_dict(torch.load(os.path.join(run, "king.pt"))["king"])
+    king.load_state_dict(torch.load(os.path.join(run, "king.pt"), map_location="cpu")["king"])
     return king.eval()
 
 

@@ -11,6 +11,7 @@ Shapes: B rows, T tokens, D hidden width. Rows hold several documents; no state 
 to the next (`row_info`).
 """
 
+import functools
 import json
 import math
 from dataclasses import asdict, dataclass, field
@@ -68,18 +69,20 @@ class KingConfig:
 # ------------------------------------------------------------------------- the ternary form
 
 
-def hadamard(n):
+@functools.cache
+def hadamard(n, device="cpu"):
     """Normalized Sylvester-Hadamard matrix [n, n]; symmetric and its own inverse."""
-    h = torch.ones(1, 1)
+    h = torch.ones(1, 1, device=device)
     while h.shape[0] < n:
         h = torch.cat([torch.cat([h, h], 1), torch.cat([h, -h], 1)], 0)
     return h / math.sqrt(n)
 
 
-def signs(width, seed):
+@functools.cache
+def signs(width, seed, device="cpu"):
     """Fixed +-1 vector [width]; a pack has one for each input width."""
     g = torch.Generator().manual_seed(seed * 100003 + width)
-    return torch.randint(0, 2, (width,), generator=g).float() * 2 - 1
+    return (torch.randint(0, 2, (width,), generator=g).float() * 2 - 1).to(device)
 
 
 def blockwise(w, h):
@@ -97,14 +100,16 @@ def ternary(rotated):
 
 def packed_form(w, config):
     """W [out, in] in the plain basis -> the codes and scales that a pack stores."""
-    return ternary(blockwise(w * signs(w.shape[1], config.sign_seed), hadamard(config.block)))
+    s, h = signs(w.shape[1], config.sign_seed, w.device), hadamard(config.block, w.device)
+    return ternary(blockwise(w * s, h))
 
 
 def ternary_form(w, config):
     """W [out, in] -> the matrix in the plain basis that its pack stands for."""
     codes, d = packed_form(w, config)
     rotated = (codes.unflatten(-1, (-1, GROUP)) * d.float().unsqueeze(-1)).flatten(-2)
-    return blockwise(rotated, hadamard(config.block)) * signs(w.shape[1], config.sign_seed)
+    s, h = signs(w.shape[1], config.sign_seed, w.device), hadamard(config.block, w.device)
+    return blockwise(rotated, h) * s
 
 
 # ------------------------------------------------------------------------- layers
@@ -138,7 +143,7 @@ class UnitLowerInverse(torch.autograd.Function):
     def forward(ctx, a):
         size = a.shape[-1]
         power = -a.reshape(-1, size, size)
-        inverse = power + torch.eye(size)
+        inverse = power + torch.eye(size, device=a.device)
         for _ in range((size - 1).bit_length() - 1):
             power = torch.bmm(power, power)
             inverse = torch.baddbmm(inverse, inverse, power)
@@ -165,10 +170,10 @@ def delta_rule(q, k, v, log_g, beta, chunk=32):
     q, k, v = (x.unflatten(2, (n, chunk)) for x in (q, k, v))
     beta = beta.unflatten(2, (n, chunk)).unsqueeze(-1)
     G = log_g.unflatten(2, (n, chunk)).cumsum(-1)
-    lower = torch.ones(chunk, chunk, dtype=torch.bool).tril()
+    lower = torch.ones(chunk, chunk, dtype=torch.bool, device=q.device).tril()
     decay = torch.exp((G.unsqueeze(-1) - G.unsqueeze(-2)).masked_fill(~lower, float("-inf")))
     inverse = UnitLowerInverse.apply(
-        (k @ k.transpose(-1, -2)) * decay * beta * (1 - torch.eye(chunk)))
+        (k @ k.transpose(-1, -2)) * decay * beta * (1 - torch.eye(chunk, device=q.device)))
     from_start = torch.exp(G).unsqueeze(-1)
     U = inverse @ (beta * v)
     W = inverse @ (beta * from_start * k)
@@ -177,7 +182,7 @@ def delta_rule(q, k, v, log_g, beta, chunk=32):
     last = G[..., -1:]
     k = (k * torch.exp(last - G).unsqueeze(-1)).transpose(-1, -2)
     keep = torch.exp(last).unsqueeze(-1)
-    M = torch.zeros(B, H, k.shape[-2], v.shape[-1])
+    M = torch.zeros(B, H, k.shape[-2], v.shape[-1], device=q.device)
     new, old = [], []
     for u, w, r, s, e in zip(*(x.unbind(2) for x in (U, W, q, k, keep))):
         new.append(u - w @ M)
@@ -245,7 +250,7 @@ class GatedDeltaNet(nn.Module):
 def rope(x, pos, dims, theta):
     """Half-split rotary embedding of the first `dims` of the last axis; pos [.., 1]."""
     half = dims // 2
-    angle = pos.float().unsqueeze(-1) * theta ** (-torch.arange(half) / half)
+    angle = pos.float().unsqueeze(-1) * theta ** (-torch.arange(half, device=x.device) / half)
     cos, sin = angle.cos(), angle.sin()
     a, b, rest = x[..., :half], x[..., half:dims], x[..., dims:]
     return torch.cat([a * cos - b * sin, a * sin + b * cos, rest], -1)
@@ -346,9 +351,9 @@ def row_info(start):
     """start [B, T] bool, true at the first token of each document -> what the layers need to
     keep the documents of a row apart."""
     B, T = start.shape
-    index = torch.arange(T).expand(B, T)
+    index = torch.arange(T, device=start.device).expand(B, T)
     pos = index - torch.where(start, index, torch.zeros_like(index)).cummax(1).values
     doc = start.long().cumsum(1)
-    mask = (doc.unsqueeze(2) == doc.unsqueeze(1)) & torch.ones(T, T, dtype=torch.bool).tril()
+    mask = (doc.unsqueeze(2) == doc.unsqueeze(1)) & (index.unsqueeze(2) >= index.unsqueeze(1))
     return dict(start=start.float().unsqueeze(-1), pos=pos, mask=mask.unsqueeze(1),
                 same=[(pos >= s).float().unsqueeze(-1) for s in range(1, 4)])

@@ -106,10 +106,11 @@ def main():
     ap.add_argument("--count", type=int, default=40, help="samples of each family")
     ap.add_argument("--batch", type=int, default=64)
     ap.add_argument("--plain", action="store_true")
+    ap.add_argument("--device", default="cpu")
     ap.add_argument("--out")
     args = ap.parse_args()
     from export import load_king
-    king = load_king(args.run)
+    king = load_king(args.run).to(args.device)
     if not args.plain:
         king.harden()
     table = score(king, held_out(args.count), args.batch)

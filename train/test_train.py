@@ -227,7 +227,7 @@ def test_orthogonal_update():
 
 def trainer(folder):
     args = argparse.Namespace(out=folder, steps=6, ternary_from=3, blend=2, rows=2, micro=1,
-                              lr=3e-3, workers=1, compile=False)
+                              lr=3e-3, workers=1, compile=False, device="cpu")
     torch.manual_seed(5)
     return train_king.Trainer(args, king.King(SMALL))
 
@@ -256,6 +256,24 @@ def test_training_learns():
         t.args.steps, t.args.ternary_from = 100, 60
         losses = [t.train_step(batch)[0] for _ in range(30)]
     assert losses[-1] < losses[0] - 2, losses
+
+
+def test_every_tensor_is_made_on_the_device_of_the_model():
+    """With another default device, an operation that forgets the device fails."""
+    args = argparse.Namespace(lr=3e-3, blocks=4, seed=1, device="cpu")
+    config = drafter.DrafterConfig(
+        hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, num_target_layers=2, target_layer_ids=[0, 1])
+    with tempfile.TemporaryDirectory() as folder:
+        t, model, draft = trainer(folder), small_king(), drafter.Drafter(config)
+        batch = batches.copy_rows(2, 64, "device")
+        t.step = 4                              # in the ternary phase
+        with torch.device("meta"):
+            t.train_step(batch)
+            t.evaluate(batch)
+            decode.greedy_batch(t.king, [[1, 2, 3], [4]], {0}, 4)
+            d = train_drafter.Trainer(args, model.requires_grad_(False), draft, (batch, batch))
+            assert d.evaluate().startswith("chains")
 
 
 # ------------------------------------------------------------------------- drafter
@@ -292,7 +310,8 @@ def test_block_sees_its_document_before_the_anchor():
 
 def test_drafter_learns_and_resumes():
     """On rows that count to ten, the drafter of an untrained king gets better."""
-    args = argparse.Namespace(steps=40, rows=2, blocks=16, lr=3e-3, decay=0.5, seed=1)
+    args = argparse.Namespace(steps=40, rows=2, blocks=16, lr=3e-3, decay=0.5, seed=1,
+                              device="cpu")
     rows = batches.pack([(list(range(10)) * 12, [False] * 10 + [True] * 110)] * 8, 2)
     config = drafter.DrafterConfig(
         hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2,

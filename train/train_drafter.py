@@ -60,7 +60,7 @@ def answers(king, tok, args):
         train = pack_all(own_answers(king, tok, args.answers, args.seed, False))
         test = pack_all(own_answers(king, tok, args.answers // 10, "test", True))
         torch.save((train, test), path)
-    return torch.load(path)
+    return tuple([x.to(args.device) for x in rows] for rows in torch.load(path))
 
 
 @torch.no_grad()
@@ -80,7 +80,8 @@ def draw_blocks(tokens, target, blocks, size, generator):
     inside[:, 0] = False
     inside[:, 1:] &= target[:, :-1]                        # the anchor is an answer token itself
     anchor = torch.multinomial(inside.float() + 1e-9, blocks, replacement=True, generator=generator)
-    at = (anchor.unsqueeze(-1) + torch.arange(size - 1)).clamp_max(T - 1)
+    at = anchor.unsqueeze(-1) + torch.arange(size - 1, device=anchor.device)
+    at = at.clamp_max(T - 1)
     valid = target.gather(1, at.flatten(1)).view_as(at).long().cummin(-1).values.bool()
     after = torch.roll(tokens, -1, 1).gather(1, at.flatten(1)).view_as(at)
     return anchor, after, valid & inside.gather(1, anchor).unsqueeze(-1)
@@ -90,9 +91,9 @@ def block_mask(start, anchor, size):
     """Mask [B, 1, N*size, T + N*size]: the context before the anchor, and the own block."""
     B, T = start.shape
     doc = start.long().cumsum(1)
-    context = (torch.arange(T) < anchor.unsqueeze(-1)) & (
+    context = (torch.arange(T, device=start.device) < anchor.unsqueeze(-1)) & (
         doc.unsqueeze(1) == doc.gather(1, anchor).unsqueeze(-1))
-    n = torch.arange(anchor.shape[1] * size) // size
+    n = torch.arange(anchor.shape[1] * size, device=start.device) // size
     own = (n.unsqueeze(0) == n.unsqueeze(1)).expand(B, -1, -1)
     return torch.cat([context.repeat_interleave(size, dim=1), own], -1).unsqueeze(1)
 
@@ -103,12 +104,13 @@ def losses(model, king, batch, taps, blocks, generator, gamma=4.0):
     c = model.config
     size, pos = c.block_size, row_info(start)["pos"]
     anchor, after, valid = draw_blocks(tokens, target, blocks, size, generator)
-    ids = torch.full((*anchor.shape, size), c.mask_token_id)
+    row = torch.arange(size, device=tokens.device)
+    ids = torch.full((*anchor.shape, size), c.mask_token_id, device=tokens.device)
     ids[..., 0] = tokens.gather(1, anchor)
-    block_pos = (pos.gather(1, anchor).unsqueeze(-1) + torch.arange(size)).flatten(1)
+    block_pos = (pos.gather(1, anchor).unsqueeze(-1) + row).flatten(1)
     h = model(taps, king.embed_tokens(ids.flatten(1)), pos, block_pos,
               block_mask(start, anchor, size)).unflatten(1, (-1, size))[:, :, 1:]
-    weight = torch.exp(-torch.arange(size - 1) / gamma).expand(valid.shape)[valid]
+    weight = torch.exp(-row[:-1] / gamma).expand(valid.shape)[valid]
     h, goal = h[valid], after[valid]
     logits = king.lm_head(h)
     before = torch.cat([ids[..., :1], after[..., :-1]], -1)[valid]
@@ -118,7 +120,7 @@ def losses(model, king, batch, taps, blocks, generator, gamma=4.0):
     loss = F.cross_entropy(logits, goal, reduction="none") + hit.any(-1) * F.cross_entropy(
         scores, hit.float().argmax(-1), reduction="none")
     with torch.no_grad():
-        good = torch.zeros(valid.shape, dtype=torch.bool)
+        good = torch.zeros_like(valid)
         good[valid] = candidates.gather(-1, scores.argmax(-1, keepdim=True))[:, 0] == goal
         chains = (good & valid).long().cumprod(-1)
     return (weight * loss).sum(), weight.sum(), chains.sum((0, 1)), valid.sum((0, 1))
@@ -152,7 +154,7 @@ class Trainer:
         os.replace(path + ".new", path)
 
     def load(self, path):
-        state = torch.load(path)
+        state = torch.load(path, map_location=self.args.device)
         self.step = state["step"]
         self.model.load_state_dict(state["model"])
         for o, s in zip(self.optimizers, state["optimizers"]):
@@ -169,8 +171,8 @@ class Trainer:
         for o in self.optimizers:
             for group in o.param_groups:
                 group["lr"] = a.lr * rate
-        g = torch.Generator().manual_seed(a.seed * 1000003 + self.step)
-        pick = torch.randint(len(self.train[0]), (a.rows,), generator=g)
+        g = torch.Generator(a.device).manual_seed(a.seed * 1000003 + self.step)
+        pick = torch.randint(len(self.train[0]), (a.rows,), generator=g, device=a.device)
         loss, weight, chains, valid = self.losses(0, pick, g)
         (loss / weight).backward()
         for o in self.optimizers:
@@ -181,7 +183,7 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self):
-        g, sums = torch.Generator().manual_seed(0), []
+        g, sums = torch.Generator(self.args.device).manual_seed(0), []
         for i in range(0, len(self.test[0]), 4):
             sums.append(self.losses(1, slice(i, i + 4), g)[2:])
         return report(*(sum(x) for x in zip(*sums)))
@@ -199,15 +201,17 @@ def main():
     ap.add_argument("--lr", type=float, default=3e-3)
     ap.add_argument("--decay", type=float, default=0.5, help="share of the steps with decay")
     ap.add_argument("--save", type=int, default=100)
+    ap.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = ap.parse_args()
     torch.manual_seed(args.seed)
     os.makedirs(args.out, exist_ok=True)
-    tok, king = corpus.tokenizer(), load_king(args.king).harden().requires_grad_(False)
+    tok = corpus.tokenizer()
+    king = load_king(args.king).harden().requires_grad_(False).to(args.device)
     config = DrafterConfig(num_target_layers=king.config.num_hidden_layers,
                            vocab_size=king.config.vocab_size,
                            mask_token_id=tok.token_to_id("<|mask|>"))
     config.save(os.path.join(args.out, "drafter.json"))
-    trainer = Trainer(args, king, Drafter(config), answers(king, tok, args))
+    trainer = Trainer(args, king, Drafter(config).to(args.device), answers(king, tok, args))
     last = os.path.join(args.out, "drafter.pt")
     if os.path.exists(last):
         trainer.load(last)

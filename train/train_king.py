@@ -12,6 +12,7 @@ RUN_DIR/king.pt and raise --steps.
 
 import argparse
 import copy
+import functools
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +66,7 @@ class Trainer:
         os.replace(path + ".new", path)
 
     def load(self, path):
-        state = torch.load(path)
+        state = torch.load(path, map_location=self.args.device)
         self.step = state["step"]
         self.king.load_state_dict(state["king"])
         self.muon.load_state_dict(state["muon"])
@@ -150,9 +151,14 @@ def arguments():
     ap.add_argument("--lr", type=float, default=3e-3)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--save", type=int, default=50)
-    ap.add_argument("--workers", type=int, default=os.cpu_count())
+    ap.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    ap.add_argument("--workers", type=int, help="threads that train: one a core, or one on a GPU")
+    ap.add_argument("--feeders", type=int, help="processes that make batches")
     ap.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True)
     args = ap.parse_args()
+    cores = os.cpu_count()
+    args.workers = args.workers or (cores if args.device == "cpu" else 1)
+    args.feeders = args.feeders or (1 if args.device == "cpu" else max(1, cores - 1))
     if args.ternary_from is None:
         args.ternary_from = args.steps * 2 // 3
     if args.ternary_from + args.blend >= args.steps:
@@ -160,8 +166,9 @@ def arguments():
     return args
 
 
-def next_batch(args, tok, step):
+def make_batch(args, step):
     """The rows of a step."""
+    tok = corpus.tokenizer()
     copies = args.rows // 2 if step < args.copy_first else args.copy_rows
     seed = f"{args.seed}/{step}"
     return batches.join(batches.corpus_rows(tok, args.rows - copies, seed),
@@ -176,19 +183,21 @@ def main():
     tok = corpus.tokenizer()
     config = KingConfig()
     config.save(os.path.join(args.out, "king.json"))
-    trainer = Trainer(args, King(config))
+    trainer = Trainer(args, King(config).to(args.device))
     last = os.path.join(args.out, "king.pt")
     if os.path.exists(last):
         trainer.load(last)
-    test = batches.corpus_rows(tok, 24, "test", test=True)
-    test_copy = batches.copy_rows(4, corpus.BASE_VOCAB, "test")
+    test, test_copy = ([x.to(args.device) for x in rows] for rows in (
+        batches.corpus_rows(tok, 24, "test", test=True),
+        batches.copy_rows(4, corpus.BASE_VOCAB, "test")))
     print(f"{sum(p.numel() for p in trainer.king.parameters()) / 1e6:.2f} M parameters, "
           f"from step {trainer.step}", flush=True)
     begin, log = time.time(), []
+    feed = batches.Feed(functools.partial(make_batch, args), trainer.step, args.feeders)
     while trainer.step < args.steps:
         if trainer.step == args.ternary_from:
             trainer.save("plain.pt")
-        log.append(trainer.train_step(next_batch(args, tok, trainer.step)))
+        log.append(trainer.train_step([x.to(args.device) for x in feed.next()]))
         if trainer.step % 10 == 0:
             loss, hits = (sum(x) / len(log) for x in zip(*log))
             print(f"step {trainer.step} {time.time() - begin:.0f} s loss {loss:.4f} "
@@ -198,6 +207,7 @@ def main():
             trainer.save("king.pt")
             print(f"  held out: {trainer.evaluate(test)}; copying: {trainer.evaluate(test_copy)}",
                   flush=True)
+    feed.close()
 
 
 if __name__ == "__main__":

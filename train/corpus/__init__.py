@@ -4,6 +4,7 @@ Every sample is made by a small program, so its answer is known to be right. The
 families, `MIX` says how often each is drawn, `pieces` renders a sample through the chat template.
 """
 
+import functools
 import os
 import re
 
@@ -58,6 +59,7 @@ def load_template(folder=KING):
         return env.from_string(f.read())
 
 
+@functools.cache
 def tokenizer(folder=KING):
     return Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
 
