@@ -392,3 +392,59 @@ TEST(K3_K4_avx512_matmuls)
 {
     matmuls(tier("avx512"));
 }
+TEST(K3_avxvnni_functions)
+{
+    functions(tier("avxvnni"));
+}
+TEST(K3_avxvnni_rows)
+{
+    rows(tier("avxvnni"));
+}
+TEST(K3_avxvnni_rotation_and_quantization)
+{
+    rotation_and_quantization(tier("avxvnni"));
+}
+TEST(K3_avxvnni_convolutions)
+{
+    convolutions(tier("avxvnni"));
+}
+TEST(K3_avxvnni_recurrence)
+{
+    recurrence(tier("avxvnni"));
+}
+TEST(K3_avxvnni_attention)
+{
+    attention(tier("avxvnni"));
+}
+TEST(K3_K4_avxvnni_matmuls)
+{
+    matmuls(tier("avxvnni"));
+}
+TEST(K3_avx2_functions)
+{
+    functions(tier("avx2"));
+}
+TEST(K3_avx2_rows)
+{
+    rows(tier("avx2"));
+}
+TEST(K3_avx2_rotation_and_quantization)
+{
+    rotation_and_quantization(tier("avx2"));
+}
+TEST(K3_avx2_convolutions)
+{
+    convolutions(tier("avx2"));
+}
+TEST(K3_avx2_recurrence)
+{
+    recurrence(tier("avx2"));
+}
+TEST(K3_avx2_attention)
+{
+    attention(tier("avx2"));
+}
+TEST(K3_K4_avx2_matmuls)
+{
+    matmuls(tier("avx2"));
+}

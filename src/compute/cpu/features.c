@@ -7,9 +7,14 @@
 #include "base/banned.h"
 
 #if defined(__x86_64__)
-enum { AVX512 = 4 };
+enum { AVX2 = 1, AVXVNNI = 2, AVX512 = 4 };
 static const features table[] = {
-    { AVX512, "avx512 ref", { &cpu_avx512, &cpu_ref, NULL } },
+    { AVX512 | AVXVNNI | AVX2,
+      "avx512 avxvnni avx2 ref",
+      { &cpu_avx512, &cpu_avxvnni, &cpu_avx2, &cpu_ref, NULL } },
+    { AVX512 | AVX2, "avx512 avx2 ref", { &cpu_avx512, &cpu_avx2, &cpu_ref, NULL } },
+    { AVXVNNI | AVX2, "avxvnni avx2 ref", { &cpu_avxvnni, &cpu_avx2, &cpu_ref, NULL } },
+    { AVX2, "avx2 ref", { &cpu_avx2, &cpu_ref, NULL } },
     { 0, "ref", { &cpu_ref, NULL } },
 };
 
@@ -28,8 +33,10 @@ static unsigned detect(void)
     const uint64_t saved = saved_state();
     const bool fma = c >> 12 & 1, f16c = c >> 29 & 1;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !fma || !f16c) return 0;
+    if ((saved & YMM) == YMM && b >> 5 & 1) have |= AVX2;
     const unsigned avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F DQ BW VL */
     if ((saved & ZMM) == ZMM && (b & avx512) == avx512 && c >> 11 & 1) have |= AVX512;
+    if (have && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1) have |= AVXVNNI;
     return have;
 }
 
