@@ -196,7 +196,7 @@ TEST(golden_embedding_rows)
 
 /* ---- greedy continuations ---- */
 
-enum { GREEDY_STEPS = 16 };
+enum { GREEDY_STEPS = 64 };
 
 static void check_greedy_of(fixture *f, const golden_pack *p, int len, const json_node *info)
 {
