@@ -218,7 +218,7 @@ ingot_status ingot_render_bare(const ingot_model *m, const char *template_text,
     *out = (ingot_text){ 0 };
     status s = prompt_chat(m, template_text, &use, &own, &er);
     if (s == E_FORMAT) f = TEMPLATE_SYNTAX;
-    if (s == OK) s = json_parse(&doc, str_from(variables), 0, "variables", &er);
+    if (s == OK) s = json_parse(&doc, str_from(variables), JSON_KEEP_BIGINT, "variables", &er);
     if (s == OK) s = template_render(chat_template(use), json_root(doc), TEMPLATE_NOW, &b, &f, &er);
     if (s == OK) s = give_text(out, &b, "render", &er);
     if (fault) *fault = template_fault_name(f);
@@ -600,7 +600,7 @@ struct ingot_splitter {
 static status new_splitter(ingot_splitter *s, const ingot_split_options *o, error *e)
 {
     json_doc *tools = NULL;
-    if (o->tools) TRY(json_parse(&tools, str_from(o->tools), 0, "tools", e));
+    if (o->tools) TRY(json_parse(&tools, str_from(o->tools), JSON_KEEP_BIGINT, "tools", e));
     events_init(&s->events);
     const status st =
         reply_new(&s->reply, o->start_in_thinking, json_root(tools), events_sink, &s->events, e);

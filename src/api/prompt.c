@@ -55,7 +55,7 @@ static status parse(json_doc **out, const char *text, json_type want, const char
 {
     *out = NULL;
     if (!text) return OK;
-    TRY(json_parse(out, str_from(text), 0, name, e));
+    TRY(json_parse(out, str_from(text), JSON_KEEP_BIGINT, name, e));
     const json_type found = json_kind(json_root(*out));
     if (found == want) return OK;
     const char *kind = json_kind_name(json_root(*out));

@@ -50,16 +50,12 @@ static status eval_slice(jinja_machine *m, jinja_scope *s, const jinja_node *n, 
 {
     const jinja_node *nodes[3] = { n->b, n->c, n->d };
     jinja_value v, bounds[3];
-    bool found;
     TRY(jinja_eval_node(m, s, n->a, &v));
     for (int i = 0; i < 3; i++) {
         bounds[i] = JINJA_NONE_VALUE;
         if (nodes[i]) TRY(jinja_eval_node(m, s, nodes[i], &bounds[i]));
     }
-    if (v.type == JINJA_UNDEFINED) return jinja_value_fail_missing(m->run, v);
-    TRY(jinja_ops_slice(m->run, v, bounds, out, &found));
-    if (!found) *out = jinja_value_missing(jinja_value_type_name(v), STR("[:]"));
-    return OK;
+    return jinja_ops_slice(m->run, v, bounds, out);
 }
 
 static status eval_items(jinja_machine *m, jinja_scope *s, const jinja_node *n, jinja_type type,

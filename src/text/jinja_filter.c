@@ -206,6 +206,7 @@ static status filter_indent(jinja_run *r, jinja_value v, const jinja_args *args,
     const bool text = slots[0] && slots[0]->type == JINJA_STRING;
     if (text) by = slots[0]->s;
     else TRY(jinja_args_int(r, "indent", slots[0], &width));
+    if (v.type != JINJA_STRING) return jinja_run_fail(r, "indent wants a text");
     TRY(plain_text(r, v, "indent", &s));
     jinja_list lines;
     jinja_text t;
@@ -237,6 +238,7 @@ static status filter_truncate(jinja_run *r, jinja_value v, const jinja_args *arg
     if (slots[3] && slots[3]->type != JINJA_NONE) {
         TRY(jinja_args_int(r, "truncate", slots[3], &leeway));
     }
+    if (v.type != JINJA_STRING) return jinja_run_fail(r, "truncate is supported for texts");
     TRY(plain_text(r, v, "truncate", &s));
     const int64_t n = (int64_t)jinja_value_char_count(s),
                   tail = (int64_t)jinja_value_char_count(end);
@@ -390,6 +392,7 @@ static status filter_int(jinja_run *r, jinja_value v, const jinja_args *args, ji
     double f;
     TRY(jinja_args_bind(r, "int", args, "default base", slots));
     TRY(jinja_args_int(r, "int", slots[1], &base));
+    if (v.type == JINJA_UNDEFINED) return jinja_value_fail_missing(r, v);
     *out = v;
     if (v.type == JINJA_BIGINT) return OK;
     if (v.type == JINJA_STRING && memchr(v.s.ptr, '_', v.s.len)) {
@@ -411,6 +414,7 @@ static status filter_float(jinja_run *r, jinja_value v, const jinja_args *args, 
     const jinja_value *slots[1];
     double f;
     TRY(jinja_args_bind(r, "float", args, "default", slots));
+    if (v.type == JINJA_UNDEFINED) return jinja_value_fail_missing(r, v);
     const bool word =
         v.type == JINJA_STRING && (memchr(v.s.ptr, 'n', v.s.len) || memchr(v.s.ptr, 'N', v.s.len) ||
                                    memchr(v.s.ptr, '_', v.s.len));

@@ -448,7 +448,8 @@ status jinja_ops_at(jinja_run *r, jinja_value v, jinja_value key, jinja_value *o
     if (v.type == JINJA_STRING) {
         const size_t from = jinja_value_char_offset(v.s, (size_t)at);
         const str rest = str_sub(v.s, from, v.s.len);
-        *out = jinja_value_string(str_sub(rest, 0, jinja_value_char_offset(rest, 1)));
+        *out = v;
+        out->s = str_sub(rest, 0, jinja_value_char_offset(rest, 1));
     } else if (v.type == JINJA_RANGE) {
         *out = jinja_value_int(v.range->start + at * v.range->step);
     } else {
@@ -486,11 +487,12 @@ static status slice_indices(jinja_run *r, const jinja_value bounds[3], int64_t n
     return OK;
 }
 
-status jinja_ops_slice(jinja_run *r, jinja_value v, const jinja_value bounds[3], jinja_value *out,
-                       bool *found)
+status jinja_ops_slice(jinja_run *r, jinja_value v, const jinja_value bounds[3], jinja_value *out)
 {
-    *found = is_sequence(v) || v.type == JINJA_RANGE;
-    if (!*found) return OK;
+    if (v.type == JINJA_UNDEFINED) return jinja_value_fail_missing(r, v);
+    if (!is_sequence(v) && v.type != JINJA_RANGE) {
+        return jinja_run_fail(r, "'%s' object cannot be sliced", jinja_value_type_name(v));
+    }
     size_t n;
     int64_t at[3], count;
     TRY(jinja_ops_length(r, v, &n));

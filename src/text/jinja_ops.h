@@ -35,9 +35,8 @@ status jinja_ops_length(jinja_run *r, jinja_value v, size_t *out);
 status jinja_ops_items(jinja_run *r, jinja_value v, jinja_list *out);
 /* v[key] of sequences and mappings; *found is false where Python has no such item. */
 status jinja_ops_at(jinja_run *r, jinja_value v, jinja_value key, jinja_value *out, bool *found);
-/* v[start:stop:step]; bounds may be none; *found is false for what cannot be sliced. */
-status jinja_ops_slice(jinja_run *r, jinja_value v, const jinja_value bounds[3], jinja_value *out,
-                       bool *found);
+/* v[start:stop:step]; bounds may be none. */
+status jinja_ops_slice(jinja_run *r, jinja_value v, const jinja_value bounds[3], jinja_value *out);
 /* & < > ' " as entities */
 status jinja_ops_escape(jinja_run *r, jinja_value v, jinja_value *out);
 #endif

@@ -256,6 +256,7 @@ static status filter_last(jinja_run *r, jinja_value v, const jinja_args *args, j
     if (v.type == JINJA_ITERATOR) return jinja_run_fail(r, "'generator' object is not reversible");
     TRY(jinja_ops_items(r, v, &items));
     *out = items.count ? items.items[items.count - 1] : empty_sequence();
+    if (v.type == JINJA_STRING && items.count) out->markup = v.markup;
     return OK;
 }
 

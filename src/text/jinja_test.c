@@ -3,6 +3,7 @@
 
 #include "text/jinja_filter.h"
 #include "text/jinja_ops.h"
+#include "text/jinja_repr.h"
 #include "text/jinja_string.h"
 
 #include "base/banned.h"
@@ -123,10 +124,11 @@ static status test_sameas(jinja_run *r, jinja_value v, const jinja_args *args, b
 
 static status test_case(jinja_run *r, jinja_value v, const jinja_args *args, bool *out, bool upper)
 {
+    str s;
     TRY(jinja_args_bind(r, "a test of case", args, "", NULL));
-    if (v.type != JINJA_STRING) return jinja_run_fail(r, "a test of case wants a text");
-    *out = jinja_string_is_cased(v.s, upper);
-    return jinja_run_work(r, v.s.len);
+    TRY(jinja_repr_text(r, v, &s));
+    *out = jinja_string_is_cased(s, upper);
+    return jinja_run_work(r, s.len);
 }
 
 static status test_lower(jinja_run *r, jinja_value v, const jinja_args *args, bool *out)

@@ -210,6 +210,21 @@ TEST(python_meaning)
            "  mid  | +3.14|1,234,567");
 }
 
+/* Found by rendering random templates with the reference library and this one. */
+TEST(what_python_refuses_is_refused)
+{
+    static const char *const sources[] = {
+        "{% set n = 5 %}{{ n[1:] }}", "{{ {'a': 1}.copy()[:1] }}", "{{ ([1]|map('abs'))[::-1] }}",
+        "{{ (1 + 1)|indent }}",       "{{ missing|int }}",         "{{ missing|float }}",
+        "{{ (1 + 1)|truncate(3) }}",
+    };
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        expect_fault(sources[i], TEMPLATE_RUNTIME, "t: line 1: ");
+    }
+    expect("{{ 5 is lower }} {{ true is upper }} {{ '<' + ('a>'|safe|last) }}", "{}",
+           "False False &lt;>");
+}
+
 TEST(many_keys_keep_their_order)
 {
     expect("{% set d = dict.fromkeys(range(1000)) %}{{ d|length }} {{ d.keys()|list|last }}"
