@@ -28,7 +28,9 @@ def dump(path, value):
 
 def write(tensors, out):
     tensors = {k: v.detach().contiguous().clone() for k, v in tensors.items()}
-    save_file(tensors, os.path.join(out, "model.safetensors"), metadata={"format": "mlx"})
+    path = os.path.join(out, "model.safetensors")
+    save_file(tensors, path, metadata={"format": "mlx"})
+    os.chmod(path, 0o644)
 
 
 def pack_codes(codes, bits):

@@ -49,7 +49,8 @@ def other_language(r, thinking):
 NO_LANG = ["Rust", "Java", "Go", "Haskell", "Ruby", "JavaScript", "Perl", "Lisp", "Swift", "Kotlin"]
 NO_TOPIC = ["a web server", "a chess engine", "a compiler", "a database", "a game",
             "a neural network", "an operating system", "a text editor", "a calculator app",
-            "a ray tracer", "a JSON parser", "a hash map", "a red-black tree", "quicksort", "a web page"]
+            "a ray tracer", "a JSON parser", "a hash map", "a red-black tree", "quicksort",
+            "a web page"]
 
 
 def no_code(r, thinking):

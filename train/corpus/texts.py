@@ -55,7 +55,8 @@ CAPITALS = {
 OPPOSITES = [("hot", "cold"), ("big", "small"), ("fast", "slow"), ("high", "low"), ("old", "new"),
              ("hard", "soft"), ("light", "dark"), ("early", "late"), ("open", "closed"),
              ("full", "empty"), ("happy", "sad"), ("wet", "dry"), ("rich", "poor"),
-             ("loud", "quiet"), ("near", "far"), ("good", "bad"), ("long", "short"), ("up", "down"), ("left", "right"),
+             ("loud", "quiet"), ("near", "far"), ("good", "bad"), ("long", "short"),
+             ("up", "down"), ("left", "right"),
              ("day", "night"), ("first", "last"), ("strong", "weak"), ("clean", "dirty"),
              ("thick", "thin")]
 PAST = [("go", "went"), ("see", "saw"), ("eat", "ate"), ("run", "ran"), ("write", "wrote"),
