@@ -1,0 +1,14 @@
+/* cmd.h - the subcommands. Each gets the words after its name and returns the exit code. */
+#ifndef CLI_CMD_H
+#define CLI_CMD_H
+
+int cmd_generate(int argc, char **argv);
+int cmd_chat(int argc, char **argv);
+int cmd_inspect(int argc, char **argv);
+int cmd_capture(int argc, char **argv);
+int cmd_synth(int argc, char **argv);
+int cmd_text_tokenize(int argc, char **argv);
+int cmd_text_detokenize(int argc, char **argv);
+int cmd_text_render(int argc, char **argv);
+int cmd_text_split(int argc, char **argv);
+#endif

@@ -1,0 +1,55 @@
+/* line.c - see line.h. libedit is used through its readline interface, where it was there at build time. */
+#include "cli/line.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef INGOT_EDIT
+#include <editline/readline.h>
+#endif
+
+#include "base/banned.h"
+
+void line_open(line *l)
+{
+    l->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+#ifdef INGOT_EDIT
+static bool edited(const char *prompt, buf *out)
+{
+    char *text = readline(prompt);
+    if (!text) return false;
+    if (*text) add_history(text);
+    buf_text(out, text);
+    free(text); /* libedit's own allocation */
+    return true;
+}
+#endif
+
+static bool plain(buf *out)
+{
+    char piece[4096];
+    bool any = false;
+    while (fgets(piece, sizeof piece, stdin)) {
+        any = true;
+        buf_text(out, piece);
+        if (out->len && out->ptr[out->len - 1] == '\n') break;
+    }
+    while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '\r')) out->ptr[--out->len] = '\0';
+    return any;
+}
+
+bool line_read(line *l, const char *prompt, buf *out)
+{
+    buf_clear(out);
+#ifdef INGOT_EDIT
+    if (l->terminal) return edited(prompt, out);
+#endif
+    if (l->terminal) {
+        fputs(prompt, stdout);
+        fflush(stdout);
+    }
+    return plain(out);
+}

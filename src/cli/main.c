@@ -1,0 +1,84 @@
+/* main.c - the `ingot` command: finds the subcommand and runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "cli/setup.h"
+#include "base/banned.h"
+
+#ifndef INGOT_COMMIT
+#define INGOT_COMMIT "unknown"
+#endif
+
+typedef struct command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} command;
+
+static const command commands[] = {
+    { "generate", "answer one prompt", cmd_generate },
+    { "chat", "hold a conversation", cmd_chat },
+    { "inspect", "say what a pack is and what it needs", cmd_inspect },
+    { "capture", "run token sequences and store logits and hidden states", cmd_capture },
+    { "synth", "write a pack of random weights in a real layout", cmd_synth },
+    { "tokenize", "print the token ids of a text", cmd_text_tokenize },
+    { "detokenize", "print the bytes that token ids stand for", cmd_text_detokenize },
+    { "render", "print the prompt that the model would see", cmd_text_render },
+    { "split", "split raw model output into reasoning, content and tool calls", cmd_text_split },
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void help(FILE *out)
+{
+    fputs("ingot - runs Ingot kings and their drafters on a CPU, with the same bits everywhere\n\n"
+          "usage: ingot COMMAND [options]\n\n",
+          out);
+    for (int i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`ingot help COMMAND` lists a command's options; `ingot --version` the version and the CPU kernels found.\n", out);
+}
+
+static void version(void)
+{
+    printf("ingot %s\ncommit   %s\ncompiler %s\nkernels  %s\n", ingot_version(), INGOT_COMMIT, __VERSION__, ingot_cpu_tiers());
+}
+
+static const command *find(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0) return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name)
+{
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i].name;
+    const char *near = options_nearest(name, names, N_COMMANDS);
+    if (near) fprintf(stderr, "ingot: unknown command \"%s\", did you mean %s?\n", name, near);
+    else fprintf(stderr, "ingot: unknown command \"%s\" (`ingot help` lists them)\n", name);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    char help_option[] = "--help";
+    char *ask_help[] = { help_option };
+    const char *name = argc > 1 ? argv[1] : "help";
+    const bool is_help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+    if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
+        version();
+        return EXIT_DONE;
+    }
+    if (is_help && argc <= 2) {
+        help(argc > 1 ? stdout : stderr);
+        return argc > 1 ? EXIT_DONE : EXIT_USAGE;
+    }
+    const command *c = find(is_help ? argv[2] : name);
+    if (!c) return unknown(is_help ? argv[2] : name);
+    const int code = is_help ? c->run(1, ask_help) : c->run(argc - 2, argv + 2);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "ingot: stdout: cannot write\n");
+        return code ? code : EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,183 @@
+/* setup.c - see setup.h. */
+#include "cli/setup.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/banned.h"
+
+void setup_init(setup *s)
+{
+    *s = (setup){ 0 };
+    const option model[] = {
+        { OPTION_TEXT, "king", 'm', &s->king, "FOLDER", "the king's pack (default: $INGOT_KING, else the shipped one)", 0, 0, NULL },
+        { OPTION_TEXT, "drafter", 0, &s->drafter, "FOLDER", "its drafter (default: $INGOT_DRAFTER, else the shipped one for the shipped king)", 0, 0, NULL },
+        { OPTION_FLAG, "no-drafter", 0, &s->no_drafter, NULL, "decode without a drafter", 0, 0, NULL },
+        { OPTION_TEXT, "drafter-config", 0, &s->drafter_config, "FILE", "config.json for a drafter folder without one", 0, 0, NULL },
+        { OPTION_INT, "threads", 't', &s->threads, "N", "threads (default: physical cores this process may use)", 1, 1024, NULL },
+        { OPTION_TEXT, "cpu", 0, &s->cpu, "TIER", "force an instruction set; the results are the same bits", 0, 0, NULL },
+        { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32", "arithmetic of the matrix products (default int8)", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const option engine[] = {
+        { OPTION_INT, "context", 0, &s->context, "N", "positions of a request (default: what fits, at most the model's)", 1, 1 << 24, NULL },
+        { OPTION_TEXT, "kv-type", 0, &s->kv_type, "f16|f32|q8", "how keys and values are kept (default f16)", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const option output[] = {
+        { OPTION_FLAG, "json", 0, &s->json, NULL, "one JSON object on stdout and nothing else", 0, 0, NULL },
+        { OPTION_FLAG, "quiet", 0, &s->quiet, NULL, "no progress", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    memcpy(s->model_options, model, sizeof model);
+    memcpy(s->engine_options, engine, sizeof engine);
+    memcpy(s->output_options, output, sizeof output);
+}
+
+/* ---- finding the model ---- */
+
+/* The shipped pair stands beside the program: in the source tree, or under share/ when installed. */
+static status shipped(char *out, size_t cap, const char *part, error *e)
+{
+    char dir[4096], path[4096];
+    TRY(file_executable_dir(dir, sizeof dir, e));
+    const char *const places[] = { "../models/nugget", "../../models/nugget", "../share/ingot/models/nugget" };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        TRY(file_join(path, sizeof path, dir, places[i], e));
+        TRY(file_join(out, cap, path, part, e));
+        if (file_is_dir(out)) return OK;
+    }
+    return error_set(e, E_ARG, "no model: no --king, no $INGOT_KING, and no models/nugget beside the program");
+}
+
+status setup_resolve(setup *s, error *e)
+{
+    progress_init(&s->bar, s->quiet);
+    const char *king = s->king ? s->king : getenv("INGOT_KING");
+    const char *drafter = s->drafter ? s->drafter : getenv("INGOT_DRAFTER");
+    if (king && !*king) king = NULL;
+    if (drafter && !*drafter) drafter = NULL;
+    const bool use_drafter = !s->no_drafter;
+    if (king) {
+        if (!file_is_dir(king)) return error_set(e, E_IO, "king: %s: no such folder", king);
+        snprintf(s->king_path, sizeof s->king_path, "%s", king);
+    } else {
+        TRY(shipped(s->king_path, sizeof s->king_path, "king", e));
+        if (!s->quiet) fprintf(stderr, "ingot: no --king given: using the small shipped one (%s)\n", s->king_path);
+        if (!drafter && use_drafter) return shipped(s->drafter_path, sizeof s->drafter_path, "drafter-q8", e);
+    }
+    if (drafter && use_drafter) {
+        if (!file_is_dir(drafter)) return error_set(e, E_IO, "drafter: %s: no such folder", drafter);
+        snprintf(s->drafter_path, sizeof s->drafter_path, "%s", drafter);
+    }
+    return OK;
+}
+
+static void loading(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    progress_draw(arg, what, done, total);
+}
+
+status setup_open(setup *s, bool text_only, error *e)
+{
+    if (text_only) s->no_drafter = true;
+    TRY(setup_resolve(s, e));
+    ingot_model_options o = INGOT_INIT(ingot_model_options);
+    o.king = s->king_path;
+    o.drafter = s->drafter_path[0] ? s->drafter_path : NULL;
+    o.drafter_config = s->drafter_config;
+    o.text_only = text_only;
+    o.cpu = s->cpu;
+    o.threads = s->threads;
+    o.mode = s->mode;
+    o.progress = loading;
+    o.progress_arg = &s->bar;
+    ingot_error ie;
+    const ingot_status st = ingot_model_open(&s->model, &o, &ie);
+    progress_clear(&s->bar);
+    return setup_status(st, &ie, e);
+}
+
+status setup_start(setup *s, const ingot_engine_options *extra, error *e)
+{
+    ingot_engine_options o = extra ? *extra : INGOT_INIT(ingot_engine_options);
+    o.context = s->context;
+    o.kv_type = s->kv_type;
+    ingot_error ie;
+    return setup_status(ingot_engine_start(&s->engine, s->model, &o, &ie), &ie, e);
+}
+
+void setup_close(setup *s)
+{
+    if (s->engine) ingot_engine_stop(s->engine);
+    if (s->model) ingot_model_close(s->model);
+    s->engine = NULL;
+    s->model = NULL;
+}
+
+/* ---- interrupts ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    if (interrupted) _exit(EXIT_INTERRUPTED);
+    interrupted = number;
+}
+
+void setup_catch_interrupt(void)
+{
+    struct sigaction a = { .sa_handler = on_interrupt };
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool setup_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+void setup_clear_interrupt(void)
+{
+    interrupted = 0;
+}
+
+/* ---- errors ---- */
+
+status setup_status(ingot_status s, const ingot_error *from, error *e)
+{
+    if (s == INGOT_OK) return OK;
+    return error_set(e, (status)s, "%s", from->text);
+}
+
+int setup_fail(const error *e)
+{
+    fprintf(stderr, "ingot: %s\n", e->text);
+    switch (e->code) {
+    case E_ARG: return EXIT_USAGE;
+    case E_UNSUPPORTED: return EXIT_REFUSED;
+    case E_CANCELLED: return EXIT_INTERRUPTED;
+    default: return EXIT_FAILED;
+    }
+}
+
+status setup_read(const char *path, size_t most, char **text, size_t *len, error *e)
+{
+    buf b;
+    buf_init(&b, most);
+    const status s = file_read(&b, path, e);
+    if (s) {
+        buf_free(&b);
+        return s;
+    }
+    buf_put(&b, "", 0);
+    *len = b.len;
+    *text = buf_steal(&b);
+    return *text ? OK : error_set(e, E_NOMEM, "%s: out of memory", path);
+}

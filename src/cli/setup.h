@@ -1,0 +1,45 @@
+/* setup.h - what the commands that load a model share: their options, finding the model, opening it, interrupts, exit
+ * codes. */
+#ifndef CLI_SETUP_H
+#define CLI_SETUP_H
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "ingot/ingot.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3, EXIT_INTERRUPTED = 130 };
+
+typedef struct setup {
+    /* options */
+    const char *king, *drafter, *drafter_config, *cpu, *mode, *kv_type;
+    bool no_drafter, quiet, json;
+    int threads, context;
+    /* the rest */
+    progress bar;
+    char king_path[4096], drafter_path[4096];
+    ingot_model *model;
+    ingot_engine *engine;
+    option model_options[10], engine_options[3], output_options[3];
+} setup;
+
+/* Fills the option tables; values start as "not given". */
+void setup_init(setup *s);
+/* Fills king_path and drafter_path from the options, the environment and the shipped pair (said once on stderr). */
+status setup_resolve(setup *s, error *e);
+/* The same, then opens the model. */
+status setup_open(setup *s, bool text_only, error *e);
+/* Starts an engine for `parallel` requests with the options given. */
+status setup_start(setup *s, const ingot_engine_options *extra, error *e);
+void setup_close(setup *s);
+
+/* Ctrl-C: the first one is remembered, a second one ends the process. */
+void setup_catch_interrupt(void);
+bool setup_interrupted(void);
+void setup_clear_interrupt(void);
+
+/* A library error as ours. */
+status setup_status(ingot_status s, const ingot_error *from, error *e);
+/* Prints "ingot: MESSAGE" (and a hint where one is known) on stderr; returns the exit code. */
+int setup_fail(const error *e);
+/* Whole file as text ("-": stdin), NUL-terminated; the caller frees with mem_free. */
+status setup_read(const char *path, size_t most, char **text, size_t *len, error *e);
+#endif
