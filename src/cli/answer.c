@@ -155,14 +155,17 @@ void answer_stats(const answer *a, const ingot_model *m)
 {
     const ingot_usage *u = a->end.usage;
     const int read = u->prompt_tokens - u->cached_tokens;
-    fprintf(stderr, "prompt     %d tokens (%d cached), %.2f s, %.1f tok/s\n", u->prompt_tokens, u->cached_tokens,
-            u->prefill_s, rate(read, u->prefill_s));
-    fprintf(stderr, "generated  %d tokens, %.2f s, %.1f tok/s, finish %s, seed %llu\n", u->completion_tokens, u->decode_s,
-            rate(decoded(u), u->decode_s), answer_finish_name(a->end.finish), (unsigned long long)u->seed);
+    fprintf(stderr, "prompt     %d tokens (%d cached), %.2f s, %.1f tok/s\n", u->prompt_tokens,
+            u->cached_tokens, u->prefill_s, rate(read, u->prefill_s));
+    fprintf(stderr, "generated  %d tokens, %.2f s, %.1f tok/s, finish %s, seed %llu\n",
+            u->completion_tokens, u->decode_s, rate(decoded(u), u->decode_s),
+            answer_finish_name(a->end.finish), (unsigned long long)u->seed);
     if (u->drafted > 0) {
-        fprintf(stderr, "drafting   %d steps, %.2f tokens per step, %d of %d drafts accepted (%.0f %%), copied %d of %d\n",
-                u->steps, rate(decoded(u), u->steps), u->accepted, u->drafted, 100.0 * u->accepted / u->drafted,
-                u->copy_accepted, u->copy_drafted);
+        fprintf(stderr,
+                "drafting   %d steps, %.2f tokens per step, %d of %d drafts accepted (%.0f %%), "
+                "copied %d of %d\n",
+                u->steps, rate(decoded(u), u->steps), u->accepted, u->drafted,
+                100.0 * u->accepted / u->drafted, u->copy_accepted, u->copy_drafted);
         fprintf(stderr, "           by position:");
         for (int i = 0; i < INGOT_MAX_BLOCK && u->drafted_at[i]; i++)
             fprintf(stderr, " %.0f %%", 100.0 * u->accepted_at[i] / u->drafted_at[i]);
@@ -172,13 +175,14 @@ void answer_stats(const answer *a, const ingot_model *m)
         fputc('\n', stderr);
     }
     if (u->plain_s > 0)
-        fprintf(stderr, "plain      %.1f tok/s estimated: %.2f times that\n", rate(decoded(u), u->plain_s),
-                u->decode_s > 0 ? u->plain_s / u->decode_s : 0);
+        fprintf(stderr, "plain      %.1f tok/s estimated: %.2f times that\n",
+                rate(decoded(u), u->plain_s), u->decode_s > 0 ? u->plain_s / u->decode_s : 0);
     ingot_model_info info;
     ingot_model_get_info(m, &info);
     char peak[32];
     progress_bytes(peak, mem_peak_rss());
-    fprintf(stderr, "machine    %s, %d threads (%s), peak memory %s\n", info.tier, info.threads, info.threads_why, peak);
+    fprintf(stderr, "machine    %s, %d threads (%s), peak memory %s\n", info.tier, info.threads,
+            info.threads_why, peak);
 }
 
 static void json_ids(jsonw *w, const char *key, const int32_t *ids, int n)

@@ -1,4 +1,5 @@
-/* answer.h - receives the events of one answer: prints them as they come, or keeps them for JSON. */
+/* answer.h - receives the events of one answer: prints them as they come, or keeps them for JSON.
+ */
 #ifndef CLI_ANSWER_H
 #define CLI_ANSWER_H
 #include "base/buf.h"
@@ -10,11 +11,12 @@ typedef struct answer {
     bool print, show_thinking, dim; /* dim: reasoning in a faint colour instead of between tags */
     progress *bar;
     /* what came */
-    buf text, reasoning, calls;     /* calls: JSON array of {"name","arguments"}, open until answer_json */
-    buf arguments;                  /* of the call in progress */
+    buf text, reasoning,
+        calls;     /* calls: JSON array of {"name","arguments"}, open until answer_json */
+    buf arguments; /* of the call in progress */
     bool in_thinking, printed;
     int n_calls;
-    ingot_event end;                /* the last event: valid until the request is released */
+    ingot_event end; /* the last event: valid until the request is released */
 } answer;
 
 void answer_init(answer *a, progress *bar);

@@ -1,6 +1,7 @@
 /* cmd_chat.c - `ingot chat`: a conversation, in a terminal or one prompt per line from a pipe.
  *
- * The conversation is kept as the JSON text of its messages; the engine's prefix cache keeps what was read of it. */
+ * The conversation is kept as the JSON text of its messages; the engine's prefix cache keeps what
+ * was read of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -80,7 +81,8 @@ static status load(conversation *c, const char *path, error *e)
     TRY(setup_read(path, MOST_HISTORY, &text, &len, e));
     status s = json_parse(&doc, (str){ text, len }, 0, path, e);
     if (s == OK && json_kind(json_root(doc)) != JSON_ARRAY)
-        s = error_set(e, E_FORMAT, "%s: found %s, want an array of messages", path, json_kind_name(json_root(doc)));
+        s = error_set(e, E_FORMAT, "%s: found %s, want an array of messages", path,
+                      json_kind_name(json_root(doc)));
     if (s == OK) {
         const str all = str_trim((str){ text, len });
         buf_clear(&c->messages);
@@ -129,10 +131,12 @@ static status turn(conversation *c, str text, error *e)
     s = answer_run(&a, r, e);
     if (a.printed) putchar('\n');
     fflush(stdout);
-    if (s == OK || (s == E_CANCELLED && a.text.len)) add_message(c, "assistant", buf_view(&a.text), buf_view(&a.reasoning));
+    if (s == OK || (s == E_CANCELLED && a.text.len))
+        add_message(c, "assistant", buf_view(&a.text), buf_view(&a.reasoning));
     else c->messages.len = before;
     if (s == OK && a.end.finish == INGOT_FINISH_LENGTH)
-        fprintf(stderr, "ingot: the answer was cut at %d tokens (see --max-tokens)\n", a.end.usage->completion_tokens);
+        fprintf(stderr, "ingot: the answer was cut at %d tokens (see --max-tokens)\n",
+                a.end.usage->completion_tokens);
     if (s == OK && c->how.stats) answer_stats(&a, c->base.model);
     answer_free(&a);
     ingot_release(r);
@@ -154,7 +158,6 @@ static void show_help(void)
           "Ctrl-C         stops the answer\n",
           stderr);
 }
-
 
 /* `words` begins with a slash. *quit is set by /quit. */
 static status command(conversation *c, char *words, bool *quit, error *e)
@@ -183,7 +186,8 @@ static status command(conversation *c, char *words, bool *quit, error *e)
     } else if (strcmp(words, "/load") == 0 && *rest) {
         return load(c, rest, e);
     } else {
-        return error_set(e, E_ARG, "%s: no such command, or it wants a value (/help lists them)", words);
+        return error_set(e, E_ARG, "%s: no such command, or it wants a value (/help lists them)",
+                         words);
     }
     return OK;
 }
@@ -219,8 +223,9 @@ static status converse(conversation *c, error *e)
             text = buf_view(&block);
         }
         setup_clear_interrupt();
-        s = text.ptr[0] == '/' && text.ptr != block.ptr ? command(c, words.ptr + (text.ptr - words.ptr), &quit, e)
-                                                        : turn(c, text, e);
+        s = text.ptr[0] == '/' && text.ptr != block.ptr
+                ? command(c, words.ptr + (text.ptr - words.ptr), &quit, e)
+                : turn(c, text, e);
         if (s == E_CANCELLED && !c->in.terminal) break;
         if (s && s != E_CANCELLED) {
             const int code = setup_fail(e);
@@ -243,7 +248,8 @@ static status run(conversation *c, error *e)
     buf_init(&c->messages, MOST_HISTORY);
     c->thinking = c->how.no_thinking ? INGOT_THINKING_OFF : INGOT_THINKING_DEFAULT;
     reset(c);
-    if (c->in.terminal) fputs("/help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.\n", stderr);
+    if (c->in.terminal)
+        fputs("/help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.\n", stderr);
     const status s = converse(c, e);
     buf_free(&c->messages);
     mem_free(c->system_copy);
@@ -263,8 +269,10 @@ int cmd_chat(int argc, char **argv)
         .name = "chat",
         .usage = "[options]",
         .summary = "hold a conversation",
-        .details = "On a terminal with history and editing; /help lists the commands there. From a pipe each line is a prompt.",
-        .tables = { own, c.how.options, c.base.model_options, c.base.engine_options, &c.base.output_options[1] },
+        .details = "On a terminal with history and editing; /help lists the commands there. From a "
+                   "pipe each line is a prompt.",
+        .tables = { own, c.how.options, c.base.model_options, c.base.engine_options,
+                    &c.base.output_options[1] },
     };
     error e;
     bool help;

@@ -57,7 +57,8 @@ static status read_ids(generate *g, error *e)
     const json_node *root = json_root(doc);
     status s = OK;
     if (json_kind(root) != JSON_ARRAY)
-        s = error_set(e, E_FORMAT, "%s: found %s, want an array of token ids", g->tokens, json_kind_name(root));
+        s = error_set(e, E_FORMAT, "%s: found %s, want an array of token ids", g->tokens,
+                      json_kind_name(root));
     g->n_ids = json_len(root);
     g->ids = mem_array(g->n_ids + 1, sizeof *g->ids);
     if (s == OK && !g->ids) s = error_set(e, E_NOMEM, "%s: out of memory", g->tokens);
@@ -83,12 +84,16 @@ static status read_input(generate *g, error *e)
 {
     const int sources = (g->prompt != NULL) + (g->messages != NULL) + (g->tokens != NULL);
     if (g->image)
-        return error_set(e, E_UNSUPPORTED, "--image: found %s, but this program reads text only", g->image);
+        return error_set(e, E_UNSUPPORTED, "--image: found %s, but this program reads text only",
+                         g->image);
     if (sources != 1)
-        return error_set(e, E_ARG, "generate: found %d prompts, want one of --prompt, --messages, --tokens", sources);
+        return error_set(e, E_ARG,
+                         "generate: found %d prompts, want one of --prompt, --messages, --tokens",
+                         sources);
     if (g->messages && (g->system || g->raw))
         return error_set(e, E_ARG, "--messages: does not go together with --system or --raw");
-    if (g->tokens && g->system) return error_set(e, E_ARG, "--tokens: does not go together with --system");
+    if (g->tokens && g->system)
+        return error_set(e, E_ARG, "--tokens: does not go together with --system");
     TRY(read_file(g->tools, &g->tools_text, e));
     TRY(read_file(g->schema, &g->schema_text, e));
     TRY(read_file(g->grammar, &g->grammar_text, e));
@@ -157,14 +162,21 @@ int cmd_generate(int argc, char **argv)
     setup_init(&g.base);
     sampling_init(&g.how);
     const option own[] = {
-        { OPTION_TEXT, "prompt", 'p', &g.prompt, "TEXT", "what the user says; - reads stdin", 0, 0, NULL },
+        { OPTION_TEXT, "prompt", 'p', &g.prompt, "TEXT", "what the user says; - reads stdin", 0, 0,
+          NULL },
         { OPTION_TEXT, "system", 0, &g.system, "TEXT", "a system message before it", 0, 0, NULL },
-        { OPTION_TEXT, "messages", 0, &g.messages, "FILE", "a whole conversation: JSON array; - reads stdin", 0, 0, NULL },
-        { OPTION_TEXT, "tools", 0, &g.tools, "FILE", "tools that may be called: JSON array", 0, 0, NULL },
-        { OPTION_FLAG, "raw", 0, &g.raw, NULL, "the prompt as it is, without the chat template", 0, 0, NULL },
-        { OPTION_TEXT, "tokens", 0, &g.tokens, "FILE", "the prompt as a JSON array of token ids; implies --raw", 0, 0, NULL },
-        { OPTION_TEXT, "schema", 0, &g.schema, "FILE", "JSON Schema that the answer must fit", 0, 0, NULL },
-        { OPTION_TEXT, "grammar", 0, &g.grammar, "FILE", "grammar that the answer must fit", 0, 0, NULL },
+        { OPTION_TEXT, "messages", 0, &g.messages, "FILE",
+          "a whole conversation: JSON array; - reads stdin", 0, 0, NULL },
+        { OPTION_TEXT, "tools", 0, &g.tools, "FILE", "tools that may be called: JSON array", 0, 0,
+          NULL },
+        { OPTION_FLAG, "raw", 0, &g.raw, NULL, "the prompt as it is, without the chat template", 0,
+          0, NULL },
+        { OPTION_TEXT, "tokens", 0, &g.tokens, "FILE",
+          "the prompt as a JSON array of token ids; implies --raw", 0, 0, NULL },
+        { OPTION_TEXT, "schema", 0, &g.schema, "FILE", "JSON Schema that the answer must fit", 0, 0,
+          NULL },
+        { OPTION_TEXT, "grammar", 0, &g.grammar, "FILE", "grammar that the answer must fit", 0, 0,
+          NULL },
         { OPTION_TEXT, "image", 0, &g.image, "FILE", "refused: text only", 0, 0, NULL },
         { .kind = OPTION_END },
     };
@@ -172,9 +184,11 @@ int cmd_generate(int argc, char **argv)
         .name = "generate",
         .usage = "--prompt TEXT [options]",
         .summary = "answer one prompt",
-        .details = "The answer is written to stdout while it is made. With --json one object comes at the end; two runs\n"
+        .details = "The answer is written to stdout while it is made. With --json one object comes "
+                   "at the end; two runs\n"
                    "gave the same tokens if their sha256 is the same.",
-        .tables = { own, g.how.options, g.base.model_options, g.base.engine_options, g.base.output_options },
+        .tables = { own, g.how.options, g.base.model_options, g.base.engine_options,
+                    g.base.output_options },
     };
     error e;
     bool help;

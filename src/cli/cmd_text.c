@@ -1,6 +1,8 @@
-/* cmd_text.c - `ingot tokenize`, `detokenize`, `render`, `split`: text in, text out, without weights.
+/* cmd_text.c - `ingot tokenize`, `detokenize`, `render`, `split`: text in, text out, without
+ * weights.
  *
- * With --jsonl each reads one case a line from stdin and writes one JSON object a line, in order; a case that fails gives
+ * With --jsonl each reads one case a line from stdin and writes one JSON object a line, in order; a
+ * case that fails gives
  * {"error": ...} on its line and the work goes on. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +74,8 @@ static status run_lines(setup *s, text_case *fn, error *e)
 }
 
 /* Parses, opens the text part of the model, and runs `lines` or `once`. */
-static int run_text(const options_command *c, int argc, char **argv, setup *s, const bool *jsonl, text_case *lines,
-                    status (*once)(setup *s, void *arg, error *e), void *arg)
+static int run_text(const options_command *c, int argc, char **argv, setup *s, const bool *jsonl,
+                    text_case *lines, status (*once)(setup *s, void *arg, error *e), void *arg)
 {
     error e;
     bool help;
@@ -98,7 +100,8 @@ static status no_member(const char *key, const json_node *found, const char *wan
 static status special_of(const char *name, ingot_special *out, error *e)
 {
     if (!name || strcmp(name, "all") == 0) *out = INGOT_SPECIAL_ALL;
-    else if (strcmp(name, "shown") == 0 || strcmp(name, "keep_shown") == 0) *out = INGOT_SPECIAL_SHOWN;
+    else if (strcmp(name, "shown") == 0 || strcmp(name, "keep_shown") == 0)
+        *out = INGOT_SPECIAL_SHOWN;
     else if (strcmp(name, "none") == 0) *out = INGOT_SPECIAL_NONE;
     else return error_set(e, E_ARG, "--special: found %s, want all, shown or none", name);
     return OK;
@@ -121,7 +124,8 @@ static status write_ids(setup *s, str text, const char *special, jsonw *w, error
 static status tokenize_case(setup *s, const json_node *in, jsonw *w, error *e)
 {
     str text;
-    if (!json_str(json_get(in, "text"), &text)) return no_member("text", json_get(in, "text"), "a string", e);
+    if (!json_str(json_get(in, "text"), &text))
+        return no_member("text", json_get(in, "text"), "a string", e);
     jsonw_key(w, "ids");
     return write_ids(s, text, json_text(json_get(in, "special")), w, e);
 }
@@ -151,8 +155,10 @@ int cmd_text_tokenize(int argc, char **argv)
     const char *special = NULL;
     setup_init(&s);
     const option own[] = {
-        { OPTION_TEXT, "special", 0, &special, "all|shown|none", "which added tokens are recognised in the text (default all)", 0, 0, NULL },
-        { OPTION_FLAG, "jsonl", 0, &jsonl, NULL, "a case a line: {\"text\", \"special\"?} gives {\"ids\"}", 0, 0, NULL },
+        { OPTION_TEXT, "special", 0, &special, "all|shown|none",
+          "which added tokens are recognised in the text (default all)", 0, 0, NULL },
+        { OPTION_FLAG, "jsonl", 0, &jsonl, NULL,
+          "a case a line: {\"text\", \"special\"?} gives {\"ids\"}", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -177,14 +183,16 @@ static status read_ids(const json_node *array, ingot_tokens *out, error *e)
         int64_t id;
         if (!json_i64(json_at(array, i), &id) || id < INT32_MIN || id > INT32_MAX) {
             mem_free(out->ids);
-            return error_set(e, E_ARG, "ids: item %zu: found %s, want a token id", i, json_kind_name(json_at(array, i)));
+            return error_set(e, E_ARG, "ids: item %zu: found %s, want a token id", i,
+                             json_kind_name(json_at(array, i)));
         }
         out->ids[i] = (int32_t)id;
     }
     return OK;
 }
 
-static status write_text(setup *s, const char *key, const ingot_tokens *ids, bool hide, jsonw *w, error *e)
+static status write_text(setup *s, const char *key, const ingot_tokens *ids, bool hide, jsonw *w,
+                         error *e)
 {
     ingot_text text;
     ingot_error ie;
@@ -269,7 +277,10 @@ int cmd_text_detokenize(int argc, char **argv)
     setup_init(&s);
     const option own[] = {
         { OPTION_FLAG, "hide-special", 0, &hide, NULL, "leave special tokens out", 0, 0, NULL },
-        { OPTION_FLAG, "jsonl", 0, &jsonl, NULL, "a case a line: {\"ids\"} gives {\"text\", \"hidden\", \"bytes_hex\", \"deltas\", \"tail\"}", 0, 0, NULL },
+        { OPTION_FLAG, "jsonl", 0, &jsonl, NULL,
+          "a case a line: {\"ids\"} gives {\"text\", \"hidden\", \"bytes_hex\", \"deltas\", "
+          "\"tail\"}",
+          0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -300,8 +311,8 @@ static status render_bare(setup *s, const json_node *in, jsonw *w, error *e)
     jsonw_node(&v, json_get(in, "variables"));
     status st = buf_status(&variables, "variables", e);
     if (st == OK) {
-        const ingot_status is = ingot_render_bare(s->model, json_text(json_get(in, "template")), variables.ptr, &text,
-                                                  &fault, &ie);
+        const ingot_status is = ingot_render_bare(s->model, json_text(json_get(in, "template")),
+                                                  variables.ptr, &text, &fault, &ie);
         if (is == INGOT_OK) {
             jsonw_key(w, "text"), jsonw_str(w, (str){ text.ptr, text.len });
             ingot_text_free(&text);
@@ -370,7 +381,8 @@ static status render_once(setup *s, void *arg, error *e)
     if (!r->messages) return error_set(e, E_ARG, "render: no --messages FILE");
     status st = setup_read(r->messages, MOST_INPUT, &messages, &len, e);
     if (st == OK && r->tools) st = setup_read(r->tools, MOST_INPUT, &tools, &len, e);
-    if (st == OK && r->template_path) st = setup_read(r->template_path, MOST_INPUT, &template_text, &len, e);
+    if (st == OK && r->template_path)
+        st = setup_read(r->template_path, MOST_INPUT, &template_text, &len, e);
     ingot_prompt p = INGOT_INIT(ingot_prompt);
     p.messages = messages;
     p.tools = tools;
@@ -396,13 +408,21 @@ int cmd_text_render(int argc, char **argv)
     bool jsonl = false;
     setup_init(&s);
     const option own[] = {
-        { OPTION_TEXT, "messages", 0, &r.messages, "FILE", "the conversation: JSON array; - reads stdin", 0, 0, NULL },
+        { OPTION_TEXT, "messages", 0, &r.messages, "FILE",
+          "the conversation: JSON array; - reads stdin", 0, 0, NULL },
         { OPTION_TEXT, "tools", 0, &r.tools, "FILE", "tools: JSON array", 0, 0, NULL },
-        { OPTION_FLAG, "no-thinking", 0, &r.no_thinking, NULL, "ask the template for an answer without reasoning", 0, 0, NULL },
-        { OPTION_TEXT, "reasoning-effort", 0, &r.effort, "LEVEL", "none, low, medium, high: where the template knows it", 0, 0, NULL },
-        { OPTION_FLAG, "no-generation-prompt", 0, &r.no_generation_prompt, NULL, "end after the last message", 0, 0, NULL },
-        { OPTION_TEXT, "template", 0, &r.template_path, "FILE", "another template than the folder's", 0, 0, NULL },
-        { OPTION_FLAG, "jsonl", 0, &jsonl, NULL, "a case a line: {\"variables\", \"template\"?} or {\"messages\", \"tools\"?, \"options\"?} gives {\"text\"} or {\"error\"}", 0, 0, NULL },
+        { OPTION_FLAG, "no-thinking", 0, &r.no_thinking, NULL,
+          "ask the template for an answer without reasoning", 0, 0, NULL },
+        { OPTION_TEXT, "reasoning-effort", 0, &r.effort, "LEVEL",
+          "none, low, medium, high: where the template knows it", 0, 0, NULL },
+        { OPTION_FLAG, "no-generation-prompt", 0, &r.no_generation_prompt, NULL,
+          "end after the last message", 0, 0, NULL },
+        { OPTION_TEXT, "template", 0, &r.template_path, "FILE",
+          "another template than the folder's", 0, 0, NULL },
+        { OPTION_FLAG, "jsonl", 0, &jsonl, NULL,
+          "a case a line: {\"variables\", \"template\"?} or {\"messages\", \"tools\"?, "
+          "\"options\"?} gives {\"text\"} or {\"error\"}",
+          0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -457,7 +477,8 @@ static status finish_of(const char *name, ingot_finish *out, error *e)
 }
 
 /* Feeds `text` cut at the byte offsets of `cuts`. */
-static status feed(ingot_splitter *p, str text, const json_node *cuts, ingot_finish finish, split_result *r, error *e)
+static status feed(ingot_splitter *p, str text, const json_node *cuts, ingot_finish finish,
+                   split_result *r, error *e)
 {
     ingot_error ie;
     ingot_event ev;
@@ -466,8 +487,9 @@ static status feed(ingot_splitter *p, str text, const json_node *cuts, ingot_fin
         int64_t to;
         if (!json_i64(json_at(cuts, i), &to)) to = (int64_t)text.len;
         if (to < (int64_t)at || to > (int64_t)text.len)
-            return error_set(e, E_ARG, "\"cuts\": item %zu: found %lld, want offsets in order within the text", i,
-                             (long long)to);
+            return error_set(
+                e, E_ARG, "\"cuts\": item %zu: found %lld, want offsets in order within the text",
+                i, (long long)to);
         TRY(setup_status(ingot_splitter_put(p, text.ptr + at, (size_t)to - at, &ie), &ie, e));
         while (ingot_splitter_next(p, &ev) == INGOT_OK) take(r, &ev);
         at = (size_t)to;
@@ -477,7 +499,8 @@ static status feed(ingot_splitter *p, str text, const json_node *cuts, ingot_fin
     return OK;
 }
 
-static status write_split(setup *s, const split *how, str text, const json_node *cuts, jsonw *w, error *e)
+static status write_split(setup *s, const split *how, str text, const json_node *cuts, jsonw *w,
+                          error *e)
 {
     ingot_splitter *p;
     ingot_error ie;
@@ -512,9 +535,11 @@ static status split_case(setup *s, const json_node *in, jsonw *w, error *e)
 {
     str text;
     char *tools;
-    if (!json_str(json_get(in, "text"), &text)) return no_member("text", json_get(in, "text"), "a string", e);
+    if (!json_str(json_get(in, "text"), &text))
+        return no_member("text", json_get(in, "text"), "a string", e);
     TRY(member_text(in, "tools", &tools, e));
-    const split how = { json_text(json_get(in, "start")), json_text(json_get(in, "finish")), tools };
+    const split how = { json_text(json_get(in, "start")), json_text(json_get(in, "finish")),
+                        tools };
     const status st = write_split(s, &how, text, json_get(in, "cuts"), w, e);
     mem_free(tools);
     return st;
@@ -551,10 +576,14 @@ int cmd_text_split(int argc, char **argv)
     bool jsonl = false;
     setup_init(&s);
     const option own[] = {
-        { OPTION_TEXT, "start", 0, &how.start, "think|text", "where the output begins (default text)", 0, 0, NULL },
-        { OPTION_TEXT, "finish", 0, &how.finish, "stop|length", "how it ended (default stop)", 0, 0, NULL },
-        { OPTION_TEXT, "tools", 0, &how.tools, "FILE", "tools that were declared: JSON array", 0, 0, NULL },
-        { OPTION_FLAG, "jsonl", 0, &jsonl, NULL, "a case a line: {\"text\", \"start\", \"finish\", \"tools\"?, \"cuts\"?}", 0, 0, NULL },
+        { OPTION_TEXT, "start", 0, &how.start, "think|text",
+          "where the output begins (default text)", 0, 0, NULL },
+        { OPTION_TEXT, "finish", 0, &how.finish, "stop|length", "how it ended (default stop)", 0, 0,
+          NULL },
+        { OPTION_TEXT, "tools", 0, &how.tools, "FILE", "tools that were declared: JSON array", 0, 0,
+          NULL },
+        { OPTION_FLAG, "jsonl", 0, &jsonl, NULL,
+          "a case a line: {\"text\", \"start\", \"finish\", \"tools\"?, \"cuts\"?}", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {

@@ -1,4 +1,5 @@
-/* line.c - see line.h. libedit is used through its readline interface, where it was there at build time. */
+/* line.c - see line.h. libedit is used through its readline interface, where it was there at build
+ * time. */
 #include "cli/line.h"
 
 #include <stdio.h>
@@ -37,7 +38,8 @@ static bool plain(buf *out)
         buf_text(out, piece);
         if (out->len && out->ptr[out->len - 1] == '\n') break;
     }
-    while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '\r')) out->ptr[--out->len] = '\0';
+    while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '\r'))
+        out->ptr[--out->len] = '\0';
     return any;
 }
 

@@ -9,6 +9,7 @@ typedef struct line {
 } line;
 
 void line_open(line *l);
-/* Replaces *out by the next line without its end; false at the end of input. The prompt is shown on terminals only. */
+/* Replaces *out by the next line without its end; false at the end of input. The prompt is shown on
+ * terminals only. */
 bool line_read(line *l, const char *prompt, buf *out);
 #endif

@@ -33,13 +33,17 @@ static void help(FILE *out)
     fputs("ingot - runs Ingot kings and their drafters on a CPU, with the same bits everywhere\n\n"
           "usage: ingot COMMAND [options]\n\n",
           out);
-    for (int i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`ingot help COMMAND` lists a command's options; `ingot --version` the version and the CPU kernels found.\n", out);
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`ingot help COMMAND` lists a command's options; `ingot --version` the version and the "
+          "CPU kernels found.\n",
+          out);
 }
 
 static void version(void)
 {
-    printf("ingot %s\ncommit   %s\ncompiler %s\nkernels  %s\n", ingot_version(), INGOT_COMMIT, __VERSION__, ingot_cpu_tiers());
+    printf("ingot %s\ncommit   %s\ncompiler %s\nkernels  %s\n", ingot_version(), INGOT_COMMIT,
+           __VERSION__, ingot_cpu_tiers());
 }
 
 static const command *find(const char *name)
@@ -64,7 +68,8 @@ int main(int argc, char **argv)
     char help_option[] = "--help";
     char *ask_help[] = { help_option };
     const char *name = argc > 1 ? argv[1] : "help";
-    const bool is_help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+    const bool is_help =
+        strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
     if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
         version();
         return EXIT_DONE;

@@ -65,8 +65,10 @@ static status unknown(const options_command *c, const char *arg, str name, error
     char text[64];
     snprintf(text, sizeof text, "%.*s", STR_ARG(name));
     const char *near = options_nearest(text, names, n);
-    if (near) return error_set(e, E_ARG, "%s: unknown option %s, did you mean --%s?", c->name, arg, near);
-    return error_set(e, E_ARG, "%s: unknown option %s (see `ingot help %s`)", c->name, arg, c->name);
+    if (near)
+        return error_set(e, E_ARG, "%s: unknown option %s, did you mean --%s?", c->name, arg, near);
+    return error_set(e, E_ARG, "%s: unknown option %s (see `ingot help %s`)", c->name, arg,
+                     c->name);
 }
 
 static status set_number(const option *o, const char *text, error *e)
@@ -75,12 +77,13 @@ static status set_number(const option *o, const char *text, error *e)
     double d;
     if (o->kind == OPTION_INT) {
         if (!str_to_i64(str_from(text), &i) || (double)i < o->min || (double)i > o->max)
-            return error_set(e, E_ARG, "--%s: found %s, want a whole number from %.0f to %.0f", o->name, text,
-                             o->min, o->max);
+            return error_set(e, E_ARG, "--%s: found %s, want a whole number from %.0f to %.0f",
+                             o->name, text, o->min, o->max);
         *(int *)o->value = (int)i;
     } else {
         if (!str_to_f64(str_from(text), &d) || !(d >= o->min && d <= o->max))
-            return error_set(e, E_ARG, "--%s: found %s, want a number from %g to %g", o->name, text, o->min, o->max);
+            return error_set(e, E_ARG, "--%s: found %s, want a number from %g to %g", o->name, text,
+                             o->min, o->max);
         *(double *)o->value = d;
     }
     return OK;
@@ -99,15 +102,18 @@ static status set_value(const option *o, const char *text, error *e)
         errno = 0;
         *(uint64_t *)o->value = strtoull(text, &end, 10);
         if (errno || end == text || *end || *text == '-')
-            return error_set(e, E_ARG, "--%s: found %s, want a whole number below 2^64", o->name, text);
+            return error_set(e, E_ARG, "--%s: found %s, want a whole number below 2^64", o->name,
+                             text);
         return OK;
     case OPTION_SIZE:
         if (!str_to_size(str_from(text), &size))
-            return error_set(e, E_ARG, "--%s: found %s, want a size such as 512M or 8G", o->name, text);
+            return error_set(e, E_ARG, "--%s: found %s, want a size such as 512M or 8G", o->name,
+                             text);
         *(uint64_t *)o->value = size;
         return OK;
     case OPTION_LIST:
-        if (list->n == OPTION_LIST_MAX) return error_set(e, E_ARG, "--%s: given more than %d times", o->name, list->n);
+        if (list->n == OPTION_LIST_MAX)
+            return error_set(e, E_ARG, "--%s: given more than %d times", o->name, list->n);
         list->items[list->n++] = text;
         return OK;
     default: return error_set(e, E_BUG, "--%s: no such kind of option", o->name);
@@ -115,13 +121,15 @@ static status set_value(const option *o, const char *text, error *e)
 }
 
 /* One option at argv[*i]; *i ends on the last word used. */
-static status parse_option(const options_command *c, int argc, char **argv, int *i, bool *help, error *e)
+static status parse_option(const options_command *c, int argc, char **argv, int *i, bool *help,
+                           error *e)
 {
     const char *arg = argv[*i];
     const bool is_long = arg[1] == '-';
     const char *equals = strchr(arg, '=');
-    const str name = is_long ? (str){ arg + 2, equals ? (size_t)(equals - arg - 2) : strlen(arg + 2) }
-                             : (str){ arg + 1, 1 };
+    const str name = is_long
+                         ? (str){ arg + 2, equals ? (size_t)(equals - arg - 2) : strlen(arg + 2) }
+                         : (str){ arg + 1, 1 };
     if (str_eq(name, STR("help")) || (!is_long && arg[1] == 'h')) {
         *help = true;
         return OK;
@@ -138,7 +146,8 @@ static status parse_option(const options_command *c, int argc, char **argv, int 
         return OK;
     }
     if (!value) {
-        if (*i + 1 >= argc) return error_set(e, E_ARG, "--%s: no value, want %s", o->name, o->argument);
+        if (*i + 1 >= argc)
+            return error_set(e, E_ARG, "--%s: no value, want %s", o->name, o->argument);
         value = argv[++*i];
     }
     return set_value(o, value, e);
@@ -159,12 +168,13 @@ status options_parse(const options_command *c, int argc, char **argv, bool *help
         } else if (positional < c->max_positional) {
             *c->positional[positional++] = arg;
         } else {
-            return error_set(e, E_ARG, "%s: unexpected argument \"%s\" (usage: ingot %s %s)", c->name, arg, c->name,
-                             c->usage);
+            return error_set(e, E_ARG, "%s: unexpected argument \"%s\" (usage: ingot %s %s)",
+                             c->name, arg, c->name, c->usage);
         }
     }
     if (positional < c->min_positional)
-        return error_set(e, E_ARG, "%s: too few arguments (usage: ingot %s %s)", c->name, c->name, c->usage);
+        return error_set(e, E_ARG, "%s: too few arguments (usage: ingot %s %s)", c->name, c->name,
+                         c->usage);
     return OK;
 }
 
@@ -176,8 +186,9 @@ void options_help(const options_command *c, FILE *out)
         fputc('\n', out);
         for (const option *o = c->tables[t]; o->kind != OPTION_END; o++) {
             char left[64];
-            const int used = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
-                                       : snprintf(left, sizeof left, "      --%s", o->name);
+            const int used = o->letter
+                                 ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
+                                 : snprintf(left, sizeof left, "      --%s", o->name);
             if (o->argument) snprintf(left + used, sizeof left - (size_t)used, " %s", o->argument);
             fprintf(out, "%-34s %s\n", left, o->help);
         }

@@ -1,7 +1,8 @@
-/* options.h - command lines: tables of options, parsing, and the help text made from the same tables.
+/* options.h - command lines: tables of options, parsing, and the help text made from the same
+ * tables.
  *
- * Options are long (`--name value`, `--name=value`) with a letter for the commonest (`-n 64`). An unknown option names
- * the nearest known one. `--` ends the options. */
+ * Options are long (`--name value`, `--name=value`) with a letter for the commonest (`-n 64`). An
+ * unknown option names the nearest known one. `--` ends the options. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 #include <stdio.h>
@@ -33,21 +34,22 @@ typedef struct option {
     void *value;          /* what the kind says; unchanged when the option is absent */
     const char *argument; /* "N", "FILE", "f16|f32|q8": names the value in the help */
     const char *help;
-    double min, max;      /* numbers */
-    bool *given;          /* set to true when the option occurs; may be NULL */
+    double min, max; /* numbers */
+    bool *given;     /* set to true when the option occurs; may be NULL */
 } option;
 
 typedef struct options_command {
     const char *name;
-    const char *usage;               /* what follows `ingot NAME` */
-    const char *summary;             /* one line */
-    const char *details;             /* further paragraphs of the help, or NULL */
-    const option *tables[5];         /* NULL-terminated */
-    const char **positional[3];      /* where positional arguments go */
+    const char *usage;          /* what follows `ingot NAME` */
+    const char *summary;        /* one line */
+    const char *details;        /* further paragraphs of the help, or NULL */
+    const option *tables[5];    /* NULL-terminated */
+    const char **positional[3]; /* where positional arguments go */
     int min_positional, max_positional;
 } options_command;
 
-/* *help is set when the command line asks for help: nothing else was checked then. E_ARG otherwise. */
+/* *help is set when the command line asks for help: nothing else was checked then. E_ARG otherwise.
+ */
 status options_parse(const options_command *c, int argc, char **argv, bool *help, error *e);
 void options_help(const options_command *c, FILE *out);
 /* The candidate nearest to `name` by edit distance, or NULL when none is near. */

@@ -47,8 +47,8 @@ void progress_draw(progress *p, const char *what, uint64_t done, uint64_t total)
     const double per_second = seconds > 0 ? (double)(done - p->first) / seconds : 0;
     amount(p, rate, (uint64_t)per_second);
     const double left = per_second > 0 ? (double)(total - done) / per_second : 0;
-    fprintf(stderr, "\r\033[K%s %3.0f %%  %s of %s, %s/s, %.0f s left", what, 100.0 * (double)done / (double)total,
-            so_far, all, rate, left);
+    fprintf(stderr, "\r\033[K%s %3.0f %%  %s of %s, %s/s, %.0f s left", what,
+            100.0 * (double)done / (double)total, so_far, all, rate, left);
     fflush(stderr);
 }
 

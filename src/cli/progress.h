@@ -1,4 +1,5 @@
-/* progress.h - one line on a terminal for work that takes long: what, share, rate, time left. Silent elsewhere. */
+/* progress.h - one line on a terminal for work that takes long: what, share, rate, time left.
+ * Silent elsewhere. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 #include <stdbool.h>
@@ -6,8 +7,8 @@
 
 typedef struct progress {
     bool enabled;
-    bool bytes;          /* the unit is bytes, else plain numbers */
-    const char *what;    /* the line being drawn, or NULL */
+    bool bytes;       /* the unit is bytes, else plain numbers */
+    const char *what; /* the line being drawn, or NULL */
     int64_t started_ns, drawn_ns;
     uint64_t first;
 } progress;

@@ -14,22 +14,33 @@ void setup_init(setup *s)
 {
     *s = (setup){ 0 };
     const option model[] = {
-        { OPTION_TEXT, "king", 'm', &s->king, "FOLDER", "the king's pack (default: $INGOT_KING, else the shipped one)", 0, 0, NULL },
-        { OPTION_TEXT, "drafter", 0, &s->drafter, "FOLDER", "its drafter (default: $INGOT_DRAFTER, else the shipped one for the shipped king)", 0, 0, NULL },
-        { OPTION_FLAG, "no-drafter", 0, &s->no_drafter, NULL, "decode without a drafter", 0, 0, NULL },
-        { OPTION_TEXT, "drafter-config", 0, &s->drafter_config, "FILE", "config.json for a drafter folder without one", 0, 0, NULL },
-        { OPTION_INT, "threads", 't', &s->threads, "N", "threads (default: physical cores this process may use)", 1, 1024, NULL },
-        { OPTION_TEXT, "cpu", 0, &s->cpu, "TIER", "force an instruction set; the results are the same bits", 0, 0, NULL },
-        { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32", "arithmetic of the matrix products (default int8)", 0, 0, NULL },
+        { OPTION_TEXT, "king", 'm', &s->king, "FOLDER",
+          "the king's pack (default: $INGOT_KING, else the shipped one)", 0, 0, NULL },
+        { OPTION_TEXT, "drafter", 0, &s->drafter, "FOLDER",
+          "its drafter (default: $INGOT_DRAFTER, else the shipped one for the shipped king)", 0, 0,
+          NULL },
+        { OPTION_FLAG, "no-drafter", 0, &s->no_drafter, NULL, "decode without a drafter", 0, 0,
+          NULL },
+        { OPTION_TEXT, "drafter-config", 0, &s->drafter_config, "FILE",
+          "config.json for a drafter folder without one", 0, 0, NULL },
+        { OPTION_INT, "threads", 't', &s->threads, "N",
+          "threads (default: physical cores this process may use)", 1, 1024, NULL },
+        { OPTION_TEXT, "cpu", 0, &s->cpu, "TIER",
+          "force an instruction set; the results are the same bits", 0, 0, NULL },
+        { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32",
+          "arithmetic of the matrix products (default int8)", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const option engine[] = {
-        { OPTION_INT, "context", 0, &s->context, "N", "positions of a request (default: what fits, at most the model's)", 1, 1 << 24, NULL },
-        { OPTION_TEXT, "kv-type", 0, &s->kv_type, "f16|f32|q8", "how keys and values are kept (default f16)", 0, 0, NULL },
+        { OPTION_INT, "context", 0, &s->context, "N",
+          "positions of a request (default: what fits, at most the model's)", 1, 1 << 24, NULL },
+        { OPTION_TEXT, "kv-type", 0, &s->kv_type, "f16|f32|q8",
+          "how keys and values are kept (default f16)", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const option output[] = {
-        { OPTION_FLAG, "json", 0, &s->json, NULL, "one JSON object on stdout and nothing else", 0, 0, NULL },
+        { OPTION_FLAG, "json", 0, &s->json, NULL, "one JSON object on stdout and nothing else", 0,
+          0, NULL },
         { OPTION_FLAG, "quiet", 0, &s->quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
@@ -40,18 +51,21 @@ void setup_init(setup *s)
 
 /* ---- finding the model ---- */
 
-/* The shipped pair stands beside the program: in the source tree, or under share/ when installed. */
+/* The shipped pair stands beside the program: in the source tree, or under share/ when installed.
+ */
 static status shipped(char *out, size_t cap, const char *part, error *e)
 {
     char dir[4096], path[4096];
     TRY(file_executable_dir(dir, sizeof dir, e));
-    const char *const places[] = { "../models/nugget", "../../models/nugget", "../share/ingot/models/nugget" };
+    const char *const places[] = { "../models/nugget", "../../models/nugget",
+                                   "../share/ingot/models/nugget" };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         TRY(file_join(path, sizeof path, dir, places[i], e));
         TRY(file_join(out, cap, path, part, e));
         if (file_is_dir(out)) return OK;
     }
-    return error_set(e, E_ARG, "no model: no --king, no $INGOT_KING, and no models/nugget beside the program");
+    return error_set(
+        e, E_ARG, "no model: no --king, no $INGOT_KING, and no models/nugget beside the program");
 }
 
 status setup_resolve(setup *s, error *e)
@@ -67,11 +81,15 @@ status setup_resolve(setup *s, error *e)
         snprintf(s->king_path, sizeof s->king_path, "%s", king);
     } else {
         TRY(shipped(s->king_path, sizeof s->king_path, "king", e));
-        if (!s->quiet) fprintf(stderr, "ingot: no --king given: using the small shipped one (%s)\n", s->king_path);
-        if (!drafter && use_drafter) return shipped(s->drafter_path, sizeof s->drafter_path, "drafter-q8", e);
+        if (!s->quiet)
+            fprintf(stderr, "ingot: no --king given: using the small shipped one (%s)\n",
+                    s->king_path);
+        if (!drafter && use_drafter)
+            return shipped(s->drafter_path, sizeof s->drafter_path, "drafter-q8", e);
     }
     if (drafter && use_drafter) {
-        if (!file_is_dir(drafter)) return error_set(e, E_IO, "drafter: %s: no such folder", drafter);
+        if (!file_is_dir(drafter))
+            return error_set(e, E_IO, "drafter: %s: no such folder", drafter);
         snprintf(s->drafter_path, sizeof s->drafter_path, "%s", drafter);
     }
     return OK;

@@ -1,5 +1,5 @@
-/* setup.h - what the commands that load a model share: their options, finding the model, opening it, interrupts, exit
- * codes. */
+/* setup.h - what the commands that load a model share: their options, finding the model, opening
+ * it, interrupts, exit codes. */
 #ifndef CLI_SETUP_H
 #define CLI_SETUP_H
 #include "cli/options.h"
@@ -23,7 +23,8 @@ typedef struct setup {
 
 /* Fills the option tables; values start as "not given". */
 void setup_init(setup *s);
-/* Fills king_path and drafter_path from the options, the environment and the shipped pair (said once on stderr). */
+/* Fills king_path and drafter_path from the options, the environment and the shipped pair (said
+ * once on stderr). */
 status setup_resolve(setup *s, error *e);
 /* The same, then opens the model. */
 status setup_open(setup *s, bool text_only, error *e);

@@ -35,12 +35,14 @@ static int first_layer(const capture *p)
 }
 
 /* columns 0: a vector */
-static status declare(capture *p, int i, const char *part, dtype type, int64_t rows, int64_t columns, int *index, error *e)
+static status declare(capture *p, int i, const char *part, dtype type, int64_t rows,
+                      int64_t columns, int *index, error *e)
 {
     char name[64];
     const int64_t shape[2] = { rows, columns };
     snprintf(name, sizeof name, "seq%d.%s", i, part);
-    return safetensors_writer_declare(p->writer, str_from(name), type, columns ? 2 : 1, shape, index, e);
+    return safetensors_writer_declare(p->writer, str_from(name), type, columns ? 2 : 1, shape,
+                                      index, e);
 }
 
 static status declare_sequence(capture *p, int i, error *e)
@@ -51,7 +53,8 @@ static status declare_sequence(capture *p, int i, error *e)
     *out = (tensors){ -1, -1, -1, -1, -1, -1 };
     TRY(declare(p, i, "tokens", DTYPE_I32, rows, 0, &out->tokens, e));
     if (n == CAPTURE_ALL || n == CAPTURE_LAST)
-        TRY(declare(p, i, "logits", DTYPE_F32, n == CAPTURE_ALL ? rows : 1, kc->n_vocab, &out->logits, e));
+        TRY(declare(p, i, "logits", DTYPE_F32, n == CAPTURE_ALL ? rows : 1, kc->n_vocab,
+                    &out->logits, e));
     if (n > 0) {
         TRY(declare(p, i, "top_ids", DTYPE_I32, rows, n, &out->top_ids, e));
         TRY(declare(p, i, "top_logits", DTYPE_F32, rows, n, &out->top_logits, e));
@@ -75,7 +78,8 @@ static void keep_hidden(void *arg, int layer, const float *h, int rows)
     if (p->failed || !every || layer < first_layer(p) || (layer - first_layer(p)) % every) return;
     const uint64_t row_bytes = sizeof(float) * (uint64_t)king_get_config(p->run.k)->n_embd;
     const int index = p->out[p->sequence].hidden + (layer - first_layer(p)) / every;
-    p->failed = safetensors_writer_put(p->writer, index, row_bytes * (uint64_t)p->row, h, row_bytes * (uint64_t)rows, p->e);
+    p->failed = safetensors_writer_put(p->writer, index, row_bytes * (uint64_t)p->row, h,
+                                       row_bytes * (uint64_t)rows, p->e);
 }
 
 double capture_lse(const float *x, int n, float most)
@@ -102,10 +106,13 @@ static status put_logits(capture *p, const float *logits, int rows, error *e)
     const size_t vocab = (size_t)king_get_config(p->run.k)->n_vocab;
     const uint64_t bytes = sizeof(float) * (uint64_t)vocab * (uint64_t)rows;
     const tensors *out = &p->out[p->sequence];
-    if (p->o->logits == CAPTURE_LAST) return safetensors_writer_put(p->writer, out->logits, 0, logits, bytes, e);
+    if (p->o->logits == CAPTURE_LAST)
+        return safetensors_writer_put(p->writer, out->logits, 0, logits, bytes, e);
     if (p->o->logits == CAPTURE_ALL)
-        return safetensors_writer_put(p->writer, out->logits, bytes / (uint64_t)rows * (uint64_t)p->row, logits, bytes, e);
-    for (int r = 0; r < rows; r++) TRY(put_top(p, logits + (size_t)r * vocab, (uint64_t)(p->row + r), e));
+        return safetensors_writer_put(p->writer, out->logits,
+                                      bytes / (uint64_t)rows * (uint64_t)p->row, logits, bytes, e);
+    for (int r = 0; r < rows; r++)
+        TRY(put_top(p, logits + (size_t)r * vocab, (uint64_t)(p->row + r), e));
     return OK;
 }
 
@@ -118,8 +125,8 @@ static status run_chunk(capture *p, int n, error *e)
     const int logits_from = p->o->logits != CAPTURE_LAST ? 0 : last ? n - 1 : n;
     const king_hook hook = { keep_hidden, p };
     const float *logits;
-    TRY(safetensors_writer_put(p->writer, p->out[p->sequence].tokens, sizeof *ids * (uint64_t)p->row, ids,
-                               sizeof *ids * (uint64_t)n, e));
+    TRY(safetensors_writer_put(p->writer, p->out[p->sequence].tokens,
+                               sizeof *ids * (uint64_t)p->row, ids, sizeof *ids * (uint64_t)n, e));
     TRY(runner_run(&p->run, ids, n, logits_from, &hook, &logits, e));
     TRY(p->failed);
     if (logits_from < n) TRY(put_logits(p, logits, n - logits_from, e));
@@ -133,18 +140,21 @@ static status open_all(capture *p, error *e)
 {
     const capture_options *o = p->o;
     TRY(runner_read_sequences(&p->in, o->tokens, e));
-    const runner_options ro = { o->king, o->f32, o->cpu, o->threads, p->in.longest, o->logits != CAPTURE_LAST,
+    const runner_options ro = { o->king,     o->f32,         o->cpu,
+                                o->threads,  p->in.longest,  o->logits != CAPTURE_LAST,
                                 o->progress, o->progress_arg };
     TRY(runner_open(&p->run, &ro, e));
     const king_config *kc = king_get_config(p->run.k);
     TRY(runner_check_sequences(&p->in, o->tokens, kc->n_vocab, kc->max_positions, e));
     if (o->logits > kc->n_vocab)
-        return error_set(e, E_ARG, "--logits: found top%d, want at most the vocabulary of %d", o->logits, kc->n_vocab);
+        return error_set(e, E_ARG, "--logits: found top%d, want at most the vocabulary of %d",
+                         o->logits, kc->n_vocab);
     const size_t n_top = o->logits > 0 ? (size_t)o->logits : 1;
     p->top_ids = mem_array(n_top, sizeof *p->top_ids);
     p->top_logits = mem_array(n_top, sizeof *p->top_logits);
     p->out = mem_array((size_t)p->in.n, sizeof *p->out);
-    return p->top_ids && p->top_logits && p->out ? OK : error_set(e, E_NOMEM, "capture: out of memory");
+    return p->top_ids && p->top_logits && p->out ? OK
+                                                 : error_set(e, E_NOMEM, "capture: out of memory");
 }
 
 static status run_all(capture *p, error *e)
@@ -152,8 +162,10 @@ static status run_all(capture *p, error *e)
     TRY(open_all(p, e));
     TRY(safetensors_writer_new(&p->writer, e));
     for (int i = 0; i < p->in.n; i++) TRY(declare_sequence(p, i, e));
-    TRY(safetensors_writer_metadata(p->writer, STR("mode"), p->o->f32 ? STR("f32") : STR("int8"), e));
-    TRY(safetensors_writer_metadata(p->writer, STR("king"), str_from(pack_identity(p->run.pack)), e));
+    TRY(safetensors_writer_metadata(p->writer, STR("mode"), p->o->f32 ? STR("f32") : STR("int8"),
+                                    e));
+    TRY(safetensors_writer_metadata(p->writer, STR("king"), str_from(pack_identity(p->run.pack)),
+                                    e));
     TRY(safetensors_writer_begin(p->writer, p->o->out, e));
     for (int i = 0; i < p->in.n; i++) {
         runner_reset(&p->run);

@@ -1,10 +1,12 @@
-/* capture.h - runs token sequences through a king and stores logits and hidden states: the material of every comparison.
+/* capture.h - runs token sequences through a king and stores logits and hidden states: the material
+ * of every comparison.
  *
- * Result, a safetensors file: for sequence i `seq{i}.tokens` I32 [rows]; `seq{i}.logits` F32 [rows, n_vocab] (last: [1, n_vocab]);
- * or, for the N largest, `seq{i}.top_ids` I32 and `seq{i}.top_logits` F32 [rows, N] by (logit descending, id ascending) with
- * `seq{i}.lse` F64 [rows], the natural log-sum-exp over the whole vocabulary, so that the tail's mass is known;
- * `seq{i}.hidden.{layer}` F32 [rows, n_embd], the residual stream at the output of that 0-based layer. Rows are written as they
- * are made; nothing but one chunk is held in memory. */
+ * Result, a safetensors file: for sequence i `seq{i}.tokens` I32 [rows]; `seq{i}.logits` F32 [rows,
+ * n_vocab] (last: [1, n_vocab]); or, for the N largest, `seq{i}.top_ids` I32 and
+ * `seq{i}.top_logits` F32 [rows, N] by (logit descending, id ascending) with `seq{i}.lse` F64
+ * [rows], the natural log-sum-exp over the whole vocabulary, so that the tail's mass is known;
+ * `seq{i}.hidden.{layer}` F32 [rows, n_embd], the residual stream at the output of that 0-based
+ * layer. Rows are written as they are made; nothing but one chunk is held in memory. */
 #ifndef TOOLS_CAPTURE_H
 #define TOOLS_CAPTURE_H
 #include "tools/runner.h"
@@ -13,9 +15,9 @@ enum { CAPTURE_ALL = -1, CAPTURE_LAST = 0 }; /* logits; a positive number is N *
 
 typedef struct capture_options {
     const char *king, *tokens, *out; /* folder; JSON: [ids] or {"sequences": [[ids], ...]}; file */
-    int logits;        /* CAPTURE_ALL, CAPTURE_LAST or N */
-    int hidden_every;  /* 0: none; n: layers n-1, 2n-1, ... */
-    bool f32;          /* float32 activations and keys instead of int8 and f16 */
+    int logits;                      /* CAPTURE_ALL, CAPTURE_LAST or N */
+    int hidden_every;                /* 0: none; n: layers n-1, 2n-1, ... */
+    bool f32;                        /* float32 activations and keys instead of int8 and f16 */
     const char *cpu;
     int threads;
     runner_progress *progress; /* may be NULL */

@@ -19,14 +19,17 @@ status runner_open(runner *r, const runner_options *o, error *e)
     const king_options ko = { o->f32 ? COMPUTE_F32 : COMPUTE_INT8, loading, (void *)o };
     kv_layout layout;
     TRY(pack_open(&r->pack, o->king, NULL, e));
-    if (!pack_king(r->pack)) return error_set(e, E_UNSUPPORTED, "%s: found a drafter, want a king", o->king);
+    if (!pack_king(r->pack))
+        return error_set(e, E_UNSUPPORTED, "%s: found a drafter, want a king", o->king);
     TRY(compute_open(&r->c, &co, e));
     TRY(king_open(&r->k, r->pack, r->c, &ko, e));
     const king_config *kc = king_get_config(r->k);
-    TRY(compute_kv_layout(&layout, o->f32 ? KV_F32 : KV_F16, kc->n_attention, kc->n_kv_head, kc->head_dim, e));
+    TRY(compute_kv_layout(&layout, o->f32 ? KV_F32 : KV_F16, kc->n_attention, kc->n_kv_head,
+                          kc->head_dim, e));
     TRY(state_pool_new(&r->pages, &layout, o->max_len / KV_PAGE + 2, e));
     TRY(state_new(&r->state, kc, r->pages, o->max_len, e));
-    return king_work_new(&r->work, r->k, RUNNER_CHUNK, o->all_logits ? RUNNER_CHUNK : 1, NULL, 0, e);
+    return king_work_new(&r->work, r->k, RUNNER_CHUNK, o->all_logits ? RUNNER_CHUNK : 1, NULL, 0,
+                         e);
 }
 
 void runner_close(runner *r)
@@ -45,16 +48,17 @@ void runner_reset(runner *r)
     state_reset(r->state);
 }
 
-status runner_run(runner *r, const int32_t *ids, int n, int logits_from, const king_hook *hook, const float **logits,
-                  error *e)
+status runner_run(runner *r, const int32_t *ids, int n, int logits_from, const king_hook *hook,
+                  const float **logits, error *e)
 {
     king_job job = { .state = r->state, .tokens = ids, .n = n, .logits_from = logits_from };
     TRY(state_begin(r->state, n, ROWS_FINAL, e));
     king_forward(r->k, r->c, r->work, &job, 1, hook);
     state_commit(r->state, n);
     if (job.bad_layer >= 0)
-        return error_set(e, E_FORMAT, "%s: layer %d: values that are not finite at positions %d..%d", r->king_path,
-                         job.bad_layer, state_len(r->state) - n, state_len(r->state) - 1);
+        return error_set(
+            e, E_FORMAT, "%s: layer %d: values that are not finite at positions %d..%d",
+            r->king_path, job.bad_layer, state_len(r->state) - n, state_len(r->state) - 1);
     *logits = job.logits;
     return OK;
 }
@@ -65,16 +69,16 @@ static status read_ids(sequences *s, int i, const json_node *array, const char *
 {
     const size_t n = json_len(array);
     if (json_kind(array) != JSON_ARRAY || n == 0 || n > INT32_MAX)
-        return error_set(e, E_FORMAT, "%s: sequence %d: found %s of %zu items, want token ids", path, i,
-                         json_kind_name(array), n);
+        return error_set(e, E_FORMAT, "%s: sequence %d: found %s of %zu items, want token ids",
+                         path, i, json_kind_name(array), n);
     s->len[i] = (int)n;
     s->ids[i] = mem_array(n, sizeof **s->ids);
     if (!s->ids[i]) return error_set(e, E_NOMEM, "%s: out of memory", path);
     for (size_t j = 0; j < n; j++) {
         int64_t id;
         if (!json_i64(json_at(array, j), &id) || id < 0 || id > INT32_MAX)
-            return error_set(e, E_FORMAT, "%s: sequence %d: item %zu: found %s, want a token id", path, i, j,
-                             json_kind_name(json_at(array, j)));
+            return error_set(e, E_FORMAT, "%s: sequence %d: item %zu: found %s, want a token id",
+                             path, i, j, json_kind_name(json_at(array, j)));
         s->ids[i][j] = (int32_t)id;
     }
     if (s->len[i] > s->longest) s->longest = s->len[i];
@@ -88,13 +92,16 @@ static status read_all(sequences *s, const json_node *root, const char *path, er
     const bool single = json_kind(root) == JSON_ARRAY;
     const size_t n = single ? 1 : json_len(list);
     if (n == 0 || n > INT32_MAX || (!single && json_kind(list) != JSON_ARRAY))
-        return error_set(e, E_FORMAT, "%s: found %s without sequences, want [ids] or {\"sequences\": [[ids], ...]}", path,
-                         json_kind_name(root));
+        return error_set(
+            e, E_FORMAT,
+            "%s: found %s without sequences, want [ids] or {\"sequences\": [[ids], ...]}", path,
+            json_kind_name(root));
     s->len = mem_array(n, sizeof *s->len);
     s->ids = mem_array(n, sizeof *s->ids);
     if (!s->len || !s->ids) return error_set(e, E_NOMEM, "%s: out of memory", path);
     s->n = (int)n;
-    for (int i = 0; i < s->n; i++) TRY(read_ids(s, i, single ? root : json_at(list, (size_t)i), path, e));
+    for (int i = 0; i < s->n; i++)
+        TRY(read_ids(s, i, single ? root : json_at(list, (size_t)i), path, e));
     return OK;
 }
 
@@ -109,16 +116,19 @@ status runner_read_sequences(sequences *s, const char *path, error *e)
     return st;
 }
 
-status runner_check_sequences(const sequences *s, const char *path, int n_vocab, int max_len, error *e)
+status runner_check_sequences(const sequences *s, const char *path, int n_vocab, int max_len,
+                              error *e)
 {
     for (int i = 0; i < s->n; i++) {
         if (s->len[i] > max_len)
-            return error_set(e, E_LIMIT, "%s: sequence %d: found %d tokens, want at most the context of %d", path, i,
-                             s->len[i], max_len);
+            return error_set(e, E_LIMIT,
+                             "%s: sequence %d: found %d tokens, want at most the context of %d",
+                             path, i, s->len[i], max_len);
         for (int j = 0; j < s->len[i]; j++)
             if (s->ids[i][j] >= n_vocab)
-                return error_set(e, E_FORMAT, "%s: sequence %d: item %d: found id %d, want one below %d", path, i, j,
-                                 s->ids[i][j], n_vocab);
+                return error_set(e, E_FORMAT,
+                                 "%s: sequence %d: item %d: found id %d, want one below %d", path,
+                                 i, j, s->ids[i][j], n_vocab);
     }
     return OK;
 }

@@ -1,5 +1,6 @@
-/* runner.h - a king opened for teacher-forced runs: token sequences in, rows of logits and hidden states out, chunk by
- * chunk, so that a run longer than memory works. Shared by capture and fidelity. */
+/* runner.h - a king opened for teacher-forced runs: token sequences in, rows of logits and hidden
+ * states out, chunk by chunk, so that a run longer than memory works. Shared by capture and
+ * fidelity. */
 #ifndef TOOLS_RUNNER_H
 #define TOOLS_RUNNER_H
 #include "base/json.h"
@@ -14,8 +15,8 @@ typedef struct runner_options {
     bool f32;         /* float32 activations, keys and values; else int8 and f16 */
     const char *cpu;
     int threads;
-    int max_len;      /* of a sequence */
-    bool all_logits;  /* every row may ask for logits, else one of a pass */
+    int max_len;               /* of a sequence */
+    bool all_logits;           /* every row may ask for logits, else one of a pass */
     runner_progress *progress; /* may be NULL */
     void *progress_arg;
 } runner_options;
@@ -30,24 +31,26 @@ typedef struct runner {
     state *state;
 } runner;
 
-status runner_open(runner *r, const runner_options *o, error *e); /* after a failure too: runner_close */
+status runner_open(runner *r, const runner_options *o,
+                   error *e); /* after a failure too: runner_close */
 void runner_close(runner *r);
-void runner_reset(runner *r);  /* a new sequence */
-/* Runs n <= RUNNER_CHUNK further tokens; logits of rows logits_from.. are in *logits until the next call. The message
- * of a result that is not finite names the layer. */
-status runner_run(runner *r, const int32_t *ids, int n, int logits_from, const king_hook *hook, const float **logits,
-                  error *e);
+void runner_reset(runner *r); /* a new sequence */
+/* Runs n <= RUNNER_CHUNK further tokens; logits of rows logits_from.. are in *logits until the next
+ * call. The message of a result that is not finite names the layer. */
+status runner_run(runner *r, const int32_t *ids, int n, int logits_from, const king_hook *hook,
+                  const float **logits, error *e);
 
 /* ---- token files: JSON, [ids] or {"sequences": [[ids], ...]} ---- */
 typedef struct sequences {
     int n;
-    int *len;         /* [n] */
-    int32_t **ids;    /* [n][len] */
+    int *len;      /* [n] */
+    int32_t **ids; /* [n][len] */
     int longest;
     uint64_t total;
 } sequences;
 status runner_read_sequences(sequences *s, const char *path, error *e);
 /* Every id below n_vocab, every length at most max_len. */
-status runner_check_sequences(const sequences *s, const char *path, int n_vocab, int max_len, error *e);
+status runner_check_sequences(const sequences *s, const char *path, int n_vocab, int max_len,
+                              error *e);
 void runner_free_sequences(sequences *s);
 #endif

@@ -24,16 +24,24 @@ static status parse(result *r, int argc, const char **argv)
         { OPTION_LIST, "stop", 0, &r->list, "TEXT", "", 0, 0, NULL },
         { .kind = OPTION_END },
     };
-    const options_command c = { .name = "test", .usage = "[FIRST [SECOND]]", .summary = "", .tables = { table },
-                                .positional = { &r->first, &r->second }, .max_positional = 2 };
+    const options_command c = { .name = "test",
+                                .usage = "[FIRST [SECOND]]",
+                                .summary = "",
+                                .tables = { table },
+                                .positional = { &r->first, &r->second },
+                                .max_positional = 2 };
     return options_parse(&c, argc, (char **)argv, &r->help, &r->e);
 }
-#define PARSE(r, ...) parse(&r, (int)(sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)), (const char *[]){ __VA_ARGS__ })
+#define PARSE(r, ...)                                                          \
+    parse(&r, (int)(sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)), \
+          (const char *[]){ __VA_ARGS__ })
 
 TEST(both_spellings_of_a_value)
 {
     result r;
-    EXPECT_OK(PARSE(r, "--max-tokens", "64", "--temp=0.5", "-m", "a=b", "--seed", "18446744073709551615"), r.e);
+    EXPECT_OK(
+        PARSE(r, "--max-tokens", "64", "--temp=0.5", "-m", "a=b", "--seed", "18446744073709551615"),
+        r.e);
     EXPECT_INT(r.number, 64);
     EXPECT(r.real == 0.5);
     EXPECT_STR(r.text, "a=b");
