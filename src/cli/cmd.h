@@ -6,6 +6,7 @@ int cmd_generate(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
+int cmd_eval(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 int cmd_text_tokenize(int argc, char **argv);
 int cmd_text_detokenize(int argc, char **argv);

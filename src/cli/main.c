@@ -20,6 +20,7 @@ static const command commands[] = {
     { "chat", "hold a conversation", cmd_chat },
     { "inspect", "say what a pack is and what it needs", cmd_inspect },
     { "capture", "run token sequences and store logits and hidden states", cmd_capture },
+    { "eval", "KL divergence, hidden-state distance, perplexity", cmd_eval },
     { "synth", "write a pack of random weights in a real layout", cmd_synth },
     { "tokenize", "print the token ids of a text", cmd_text_tokenize },
     { "detokenize", "print the bytes that token ids stand for", cmd_text_detokenize },

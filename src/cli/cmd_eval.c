@@ -1,0 +1,271 @@
+/* cmd_eval.c - `ingot eval kl|merge|ppl`: how close a king is to its teacher, and perplexity. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "cli/cmd.h"
+#include "cli/setup.h"
+#include "tools/fidelity.h"
+#include "base/banned.h"
+
+enum { MOST_TEXT = 1 << 30, MOST_REPORT = 1 << 20 };
+
+static void draw(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    progress *bar = arg;
+    bar->bytes = strcmp(what, "loading king") == 0;
+    progress_draw(bar, what, done, total);
+}
+
+static status mode_of(const setup *s, bool *f32, error *e)
+{
+    *f32 = s->mode && strcmp(s->mode, "f32") == 0;
+    if (!s->mode || *f32 || strcmp(s->mode, "int8") == 0) return OK;
+    return error_set(e, E_ARG, "--mode: found %s, want int8 or f32", s->mode);
+}
+
+/* "2/8": the third of eight */
+static status shard_of(const char *text, fidelity_options *o, error *e)
+{
+    int64_t i = -1, n = 0;
+    const char *slash = strchr(text, '/');
+    if (!slash || !str_to_i64((str){ text, (size_t)(slash - text) }, &i) ||
+        !str_to_i64(str_from(slash + 1), &n) || n < 1 || n > 1 << 20 || i < 0 || i >= n)
+        return error_set(e, E_ARG, "--shard: found %s, want I/N with 0 <= I < N", text);
+    o->shard = (int)i;
+    o->shards = (int)n;
+    return OK;
+}
+
+static status every_of(const char *text, int *every, error *e)
+{
+    int64_t n;
+    if (strcmp(text, "none") == 0) *every = 0;
+    else if (strcmp(text, "all") == 0) *every = 1;
+    else if (str_starts(str_from(text), STR("every=")) && str_to_i64(str_from(text + 6), &n) &&
+             n > 0 && n <= 512)
+        *every = (int)n;
+    else return error_set(e, E_ARG, "--hidden: found %s, want every=N, all or none", text);
+    return OK;
+}
+
+static status print_report(const fidelity *f, bool json, error *e)
+{
+    buf out;
+    buf_init(&out, MOST_REPORT);
+    const status s = fidelity_report(f, json, &out, e);
+    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
+    buf_free(&out);
+    return s;
+}
+
+/* Fills what all modes need and finds the king. */
+static status prepare(setup *s, fidelity_options *o, error *e)
+{
+    s->no_drafter = true;
+    TRY(mode_of(s, &o->f32, e));
+    TRY(setup_resolve(s, e));
+    o->king = s->king_path;
+    o->cpu = s->cpu;
+    o->threads = s->threads;
+    o->progress = draw;
+    o->progress_arg = &s->bar;
+    return OK;
+}
+
+/* ---- kl ---- */
+
+typedef struct kl_options {
+    fidelity_options o;
+    const char *shard, *hidden, *out;
+} kl_options;
+
+static status run_kl(setup *s, kl_options *k, error *e)
+{
+    fidelity f;
+    if (!k->o.against) return error_set(e, E_ARG, "eval kl: want --against CAPTURE or KING");
+    if (k->shard) TRY(shard_of(k->shard, &k->o, e));
+    if (k->shard && !k->out)
+        return error_set(e, E_ARG, "eval kl: --shard wants --out FILE, to be merged");
+    TRY(every_of(k->hidden, &k->o.hidden_every, e));
+    TRY(prepare(s, &k->o, e));
+    const status st = fidelity_kl(&k->o, &f, e);
+    progress_clear(&s->bar);
+    TRY(st);
+    status done = k->out ? fidelity_write(&f, k->out, e) : OK;
+    if (done == OK && !k->shard) done = print_report(&f, s->json, e);
+    fidelity_free(&f);
+    return done;
+}
+
+static int eval_kl(int argc, char **argv)
+{
+    setup s;
+    kl_options k = { .hidden = "every=8" };
+    setup_init(&s);
+    const option own[] = {
+        { OPTION_TEXT, "against", 0, &k.o.against, "CAPTURE|KING",
+          "the teacher: a file of `ingot capture`, or another king's folder (run in f32)", 0, 0,
+          NULL },
+        { OPTION_TEXT, "tokens", 0, &k.o.tokens, "FILE",
+          "token sequences, when the teacher is a folder", 0, 0, NULL },
+        { OPTION_TEXT, "hidden", 0, &k.hidden, "every=N|all|none",
+          "layers to compare, when the teacher is a folder (default every=8)", 0, 0, NULL },
+        { OPTION_TEXT, "shard", 0, &k.shard, "I/N",
+          "only every Nth sequence, from the Ith: a part for --out", 0, 0, NULL },
+        { OPTION_TEXT, "out", 'o', &k.out, "FILE",
+          "write every row's values, for `ingot eval merge`", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const options_command c = {
+        .name = "eval kl",
+        .usage = "--king K --against CAPTURE|KING2 [--tokens FILE] [options]",
+        .summary = "KL divergence and hidden-state distance to a teacher",
+        .tables = { own, s.model_options, s.output_options },
+    };
+    error e;
+    bool help;
+    status st = options_parse(&c, argc, argv, &help, &e);
+    if (st == OK && help) {
+        options_help(&c, stdout);
+        return EXIT_DONE;
+    }
+    if (st == OK) st = run_kl(&s, &k, &e);
+    return st == OK ? EXIT_DONE : setup_fail(&e);
+}
+
+/* ---- merge ---- */
+
+static int eval_merge(int argc, char **argv)
+{
+    setup s;
+    option_list files = { .n = 0 };
+    setup_init(&s);
+    const option own[] = {
+        { OPTION_LIST, "part", 0, &files, "FILE", "a file written by eval kl --out (repeatable)", 0,
+          0, NULL },
+        { .kind = OPTION_END },
+    };
+    const options_command c = {
+        .name = "eval merge",
+        .usage = "--part FILE --part FILE ... [--json]",
+        .summary = "report the parts of a sharded `eval kl` as one",
+        .tables = { own, s.output_options },
+    };
+    error e;
+    bool help;
+    fidelity f = { 0 };
+    status st = options_parse(&c, argc, argv, &help, &e);
+    if (st == OK && help) {
+        options_help(&c, stdout);
+        return EXIT_DONE;
+    }
+    for (int i = 0; st == OK && i < files.n; i++) st = fidelity_read(&f, files.items[i], &e);
+    if (st == OK) st = print_report(&f, s.json, &e);
+    fidelity_free(&f);
+    return st == OK ? EXIT_DONE : setup_fail(&e);
+}
+
+/* ---- ppl ---- */
+
+static void cut_windows(const ingot_tokens *ids, int context, sequences *w)
+{
+    for (size_t at = 0; at < ids->len; at += (size_t)context) {
+        const size_t n = ids->len - at < (size_t)context ? ids->len - at : (size_t)context;
+        w->ids[w->n] = ids->ids + at;
+        w->len[w->n++] = (int)n;
+        if ((int)n > w->longest) w->longest = (int)n;
+        w->total += n;
+    }
+}
+
+static status tokenize_file(setup *s, const char *path, ingot_tokens *ids, error *e)
+{
+    char *text;
+    size_t len;
+    ingot_error ie;
+    TRY(setup_read(path, MOST_TEXT, &text, &len, e));
+    status st = setup_open(s, true, e);
+    if (st == OK)
+        st =
+            setup_status(ingot_tokenize(s->model, text, len, INGOT_SPECIAL_NONE, ids, &ie), &ie, e);
+    setup_close(s);
+    mem_free(text);
+    return st;
+}
+
+static void print_perplexity(const perplexity *p, bool json)
+{
+    if (json)
+        printf("{\"tokens\":%lld,\"mean_nll\":%.17g,\"standard_error\":%.17g,\"perplexity\":%.17g,"
+               "\"low\":%.17g,\"high\":%.17g}\n",
+               (long long)p->tokens, p->mean_nll, p->standard_error, p->value, p->low, p->high);
+    else
+        printf("perplexity %.6f (%.6f .. %.6f), mean NLL %.9f +- %.9f nat over %lld tokens\n",
+               p->value, p->low, p->high, p->mean_nll, p->standard_error, (long long)p->tokens);
+}
+
+static status run_ppl(setup *s, const char *path, int context, error *e)
+{
+    ingot_tokens ids = { 0 };
+    fidelity_options o = { 0 };
+    perplexity p;
+    if (!path) return error_set(e, E_ARG, "eval ppl: want --text FILE");
+    TRY(tokenize_file(s, path, &ids, e));
+    const size_t most = ids.len / (size_t)context + 1;
+    sequences w = { .len = mem_array(most, sizeof *w.len), .ids = mem_array(most, sizeof *w.ids) };
+    status st =
+        w.len && w.ids ? prepare(s, &o, e) : error_set(e, E_NOMEM, "eval ppl: out of memory");
+    if (st == OK) {
+        cut_windows(&ids, context, &w);
+        st = fidelity_perplexity(&o, &w, &p, e);
+    }
+    progress_clear(&s->bar);
+    if (st == OK) print_perplexity(&p, s->json);
+    mem_free(w.len);
+    mem_free(w.ids);
+    ingot_tokens_free(&ids);
+    return st;
+}
+
+static int eval_ppl(int argc, char **argv)
+{
+    setup s;
+    const char *path = NULL;
+    int context = 512;
+    setup_init(&s);
+    const option own[] = {
+        { OPTION_TEXT, "text", 0, &path, "FILE", "the text; - reads stdin", 0, 0, NULL },
+        { OPTION_INT, "context", 0, &context, "N",
+          "tokens of a window, scored from its second on (default 512)", 2, 1 << 24, NULL },
+        { .kind = OPTION_END },
+    };
+    const options_command c = {
+        .name = "eval ppl",
+        .usage = "--king K --text FILE [--context N]",
+        .summary = "perplexity of a text, with its standard error",
+        .tables = { own, s.model_options, s.output_options },
+    };
+    error e;
+    bool help;
+    status st = options_parse(&c, argc, argv, &help, &e);
+    if (st == OK && help) {
+        options_help(&c, stdout);
+        return EXIT_DONE;
+    }
+    if (st == OK) st = run_ppl(&s, path, context, &e);
+    return st == OK ? EXIT_DONE : setup_fail(&e);
+}
+
+int cmd_eval(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } parts[] = { { "kl", eval_kl }, { "merge", eval_merge }, { "ppl", eval_ppl } };
+    for (size_t i = 0; argc > 0 && i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(argv[0], parts[i].name) == 0) return parts[i].run(argc - 1, argv + 1);
+    const bool help = argc > 0 && strcmp(argv[0], "--help") == 0;
+    fputs("usage: ingot eval kl|merge|ppl [options]   (`ingot eval kl --help` lists them)\n",
+          help ? stdout : stderr);
+    return help ? EXIT_DONE : EXIT_USAGE;
+}
