@@ -100,18 +100,24 @@ static void loading(void *arg, const char *what, uint64_t done, uint64_t total)
     progress_draw(arg, what, done, total);
 }
 
-status setup_open(setup *s, bool text_only, error *e)
+ingot_model_options setup_model_options(const setup *s)
 {
-    if (text_only) s->no_drafter = true;
-    TRY(setup_resolve(s, e));
     ingot_model_options o = INGOT_INIT(ingot_model_options);
     o.king = s->king_path;
     o.drafter = s->drafter_path[0] ? s->drafter_path : NULL;
     o.drafter_config = s->drafter_config;
-    o.text_only = text_only;
     o.cpu = s->cpu;
     o.threads = s->threads;
     o.mode = s->mode;
+    return o;
+}
+
+status setup_open(setup *s, bool text_only, error *e)
+{
+    if (text_only) s->no_drafter = true;
+    TRY(setup_resolve(s, e));
+    ingot_model_options o = setup_model_options(s);
+    o.text_only = text_only;
     o.progress = loading;
     o.progress_arg = &s->bar;
     ingot_error ie;

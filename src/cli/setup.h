@@ -26,7 +26,9 @@ void setup_init(setup *s);
 /* Fills king_path and drafter_path from the options, the environment and the shipped pair (said
  * once on stderr). */
 status setup_resolve(setup *s, error *e);
-/* The same, then opens the model. */
+/* The library's form of the model options, after setup_resolve. */
+ingot_model_options setup_model_options(const setup *s);
+/* Resolves, then opens the model. */
 status setup_open(setup *s, bool text_only, error *e);
 /* Starts an engine for `parallel` requests with the options given. */
 status setup_start(setup *s, const ingot_engine_options *extra, error *e);
