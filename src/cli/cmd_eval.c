@@ -1,9 +1,11 @@
-/* cmd_eval.c - `ingot eval kl|merge|ppl`: how close a king is to its teacher, and perplexity. */
+/* cmd_eval.c - `ingot eval kl|merge|ppl|verify`: how close a king is to its teacher, perplexity,
+ * and whether all ways of generating agree. */
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "cli/cmd.h"
 #include "cli/setup.h"
+#include "cli/verify.h"
 #include "tools/fidelity.h"
 #include "base/banned.h"
 
@@ -256,16 +258,70 @@ static int eval_ppl(int argc, char **argv)
     return st == OK ? EXIT_DONE : setup_fail(&e);
 }
 
+/* ---- verify ---- */
+
+static void print_verdict(const verify_result *r, bool json)
+{
+    if (json)
+        printf("{\"identical\":%s,\"prompts\":%d,\"runs\":%d,\"difference\":\"%s\",\"sha256\":\"%"
+               "s\"}\n",
+               r->identical ? "true" : "false", r->prompts, r->runs, r->difference, r->sha256);
+    else if (r->identical)
+        printf("identical: %d prompts, %d runs, %s\n", r->prompts, r->runs, r->sha256);
+    else printf("different: %s\n", r->difference);
+}
+
+static int eval_verify(int argc, char **argv)
+{
+    setup s;
+    verify_options o = { .max_tokens = 64, .seed = 1 };
+    verify_result r;
+    setup_init(&s);
+    const option own[] = {
+        { OPTION_TEXT, "prompts", 0, &o.prompts, "FILE",
+          "one prompt a line (default: a few of our own)", 0, 0, NULL },
+        { OPTION_INT, "max-tokens", 'n', &o.max_tokens, "N", "tokens of an answer (default 64)", 1,
+          1 << 20, NULL },
+        { OPTION_U64, "seed", 0, &o.seed, "N", "seed of the sampled runs (default 1)", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const options_command c = {
+        .name = "eval verify",
+        .usage = "--king K --drafter D [--prompts FILE]",
+        .summary = "does every way of generating give the same tokens?",
+        .details = "Plain, drafted at every block, in chunks, resumed, beside others; ends in "
+                   "`identical` and a hash, or names\n"
+                   "the first difference (exit code 1).",
+        .tables = { own, s.model_options, s.engine_options, s.output_options },
+    };
+    error e;
+    bool help;
+    status st = options_parse(&c, argc, argv, &help, &e);
+    if (st == OK && help) {
+        options_help(&c, stdout);
+        return EXIT_DONE;
+    }
+    if (st == OK) st = setup_open(&s, false, &e);
+    if (st == OK) st = verify_run(&s, &o, &r, &e);
+    setup_close(&s);
+    if (st) return setup_fail(&e);
+    print_verdict(&r, s.json);
+    return r.identical ? EXIT_DONE : EXIT_FAILED;
+}
+
 int cmd_eval(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } parts[] = { { "kl", eval_kl }, { "merge", eval_merge }, { "ppl", eval_ppl } };
+    } parts[] = { { "kl", eval_kl },
+                  { "merge", eval_merge },
+                  { "ppl", eval_ppl },
+                  { "verify", eval_verify } };
     for (size_t i = 0; argc > 0 && i < sizeof parts / sizeof *parts; i++)
         if (strcmp(argv[0], parts[i].name) == 0) return parts[i].run(argc - 1, argv + 1);
     const bool help = argc > 0 && strcmp(argv[0], "--help") == 0;
-    fputs("usage: ingot eval kl|merge|ppl [options]   (`ingot eval kl --help` lists them)\n",
+    fputs("usage: ingot eval kl|merge|ppl|verify [options]   (`ingot eval kl --help` lists them)\n",
           help ? stdout : stderr);
     return help ? EXIT_DONE : EXIT_USAGE;
 }
