@@ -149,6 +149,7 @@ static status run(generate *g, error *e)
     a.dim = isatty(STDOUT_FILENO);
     status s = answer_run(&a, r, e);
     if (a.print && a.printed) putchar('\n');
+    fflush(stdout);
     if (s == OK && g->base.json) s = answer_json(&a, r, e);
     if (s == OK && g->how.stats) answer_stats(&a, g->base.model);
     answer_free(&a);
