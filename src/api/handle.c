@@ -34,11 +34,11 @@ static status open_packs(ingot_model *m, const ingot_model_options *o, error *e)
 {
     TRY(pack_open(&m->king_pack, o->king, NULL, e));
     if (pack_get_kind(m->king_pack) == PACK_DRAFTER)
-        return error_set(e, E_UNSUPPORTED, "%s: it is a drafter, want a king", o->king);
+        return error_set(e, E_UNSUPPORTED, "%s: found a drafter, want a king", o->king);
     if (!o->drafter) return OK;
     TRY(pack_open(&m->drafter_pack, o->drafter, o->drafter_config, e));
     const drafter_config *d = pack_drafter(m->drafter_pack);
-    if (!d) return error_set(e, E_UNSUPPORTED, "%s: it is no drafter", o->drafter);
+    if (!d) return error_set(e, E_UNSUPPORTED, "%s: found no drafter, want a drafter", o->drafter);
     const status s = config_check_pair(d, pack_king(m->king_pack), e);
     return s ? error_prefix(e, s, "%s", o->drafter) : OK;
 }
@@ -86,7 +86,6 @@ static void fill_info(ingot_model *m, const compute *c)
 
 static status open_models(ingot_model *m, const ingot_model_options *o, error *e)
 {
-    TRY(open_packs(m, o, e));
     const compute_options options = { .cpu = m->cpu, .threads = o->threads };
     compute *c;
     TRY(compute_open(&c, &options, e));
@@ -108,6 +107,7 @@ status handle_open(ingot_model *m, const ingot_model_options *o, error *e)
         (ingot_model_info){ .king = m->folder, .temperature = NAN, .top_p = NAN, .top_k = -1 };
     open_text(m, o->king);
     if (o->text_only) return OK;
+    TRY(open_packs(m, o, e)); /* first, so that a folder that is no king is called that */
     if (!m->tokenizer) {
         *e = m->tokenizer_error;
         return e->code;

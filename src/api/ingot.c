@@ -397,6 +397,12 @@ static status bound_output(const ingot_engine *g, int n_prompt, int asked, int *
     return OK;
 }
 
+/* 53 bits, so that a client whose numbers are doubles can send it back. */
+static uint64_t drawn_seed(void)
+{
+    return rng_entropy() >> 11;
+}
+
 static void copy_sampling(sampler_params *to, const ingot_sampling *s)
 {
     *to = (sampler_params){ .temperature = s->temperature,
@@ -408,7 +414,7 @@ static void copy_sampling(sampler_params *to, const ingot_sampling *s)
                             .repetition = s->repetition_penalty > 0 ? s->repetition_penalty : 1,
                             .bias = (const sampler_bias *)s->bias,
                             .n_bias = s->n_bias,
-                            .seed = s->has_seed ? s->seed : rng_entropy() };
+                            .seed = s->has_seed ? s->seed : drawn_seed() };
 }
 
 static void copy_prompt(request_params *to, const prompt *p)

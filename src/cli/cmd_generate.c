@@ -110,11 +110,9 @@ static status read_input(generate *g, error *e)
     return g->raw ? OK : build_messages(g, e);
 }
 
-static status submit(generate *g, ingot_request **r, error *e)
+static status submit(generate *g, ingot_sampling s, ingot_request **r, error *e)
 {
     ingot_prompt p = INGOT_INIT(ingot_prompt);
-    ingot_sampling s;
-    TRY(sampling_get(&g->how, &s, e));
     if (g->tokens) {
         p.tokens = g->ids;
         p.n_tokens = g->n_ids;
@@ -138,11 +136,13 @@ static status run(generate *g, error *e)
 {
     answer a;
     ingot_request *r = NULL;
+    ingot_sampling how;
+    TRY(sampling_get(&g->how, &how, e));
     TRY(read_input(g, e));
     TRY(setup_open(&g->base, false, e));
     TRY(setup_start(&g->base, NULL, e));
     setup_catch_interrupt();
-    TRY(submit(g, &r, e));
+    TRY(submit(g, how, &r, e));
     answer_init(&a, &g->base.bar);
     a.print = !g->base.json;
     a.show_thinking = g->how.show_thinking;

@@ -165,7 +165,7 @@ int cmd_text_tokenize(int argc, char **argv)
         .name = "tokenize",
         .usage = "--king FOLDER < text",
         .summary = "print the token ids of a text as a JSON array",
-        .tables = { own, s.model_options },
+        .tables = { own, s.model_options, &s.output_options[1] },
     };
     return run_text(&c, argc, argv, &s, &jsonl, tokenize_case, tokenize_once, &special);
 }
@@ -287,7 +287,7 @@ int cmd_text_detokenize(int argc, char **argv)
         .name = "detokenize",
         .usage = "--king FOLDER < ids.json",
         .summary = "print the bytes that a JSON array of token ids stands for",
-        .tables = { own, s.model_options },
+        .tables = { own, s.model_options, &s.output_options[1] },
     };
     return run_text(&c, argc, argv, &s, &jsonl, detokenize_case, detokenize_once, &hide);
 }
@@ -429,7 +429,7 @@ int cmd_text_render(int argc, char **argv)
         .name = "render",
         .usage = "--king FOLDER --messages FILE [options]",
         .summary = "print the prompt that the model would see",
-        .tables = { own, s.model_options },
+        .tables = { own, s.model_options, &s.output_options[1] },
     };
     return run_text(&c, argc, argv, &s, &jsonl, render_case, render_once, &r);
 }
@@ -590,7 +590,7 @@ int cmd_text_split(int argc, char **argv)
         .name = "split",
         .usage = "--king FOLDER < raw",
         .summary = "split raw model output into reasoning, content and tool calls",
-        .tables = { own, s.model_options },
+        .tables = { own, s.model_options, &s.output_options[1] },
     };
     return run_text(&c, argc, argv, &s, &jsonl, split_case, split_once, &how);
 }

@@ -1,0 +1,293 @@
+/* The program as users run it: exit codes, messages, and the promises that scripts rely on. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "pack/safetensors.h"
+#include "test.h"
+
+#define NUGGET TEST_ROOT "/models/nugget/"
+#define PACKS TEST_ROOT "/tests/golden/packs/"
+#define KING " --king " NUGGET "king"
+
+/* stdout and stderr of the last run */
+static char out[1 << 20], err[1 << 16];
+
+static void read_back(const char *path, char *to, size_t cap)
+{
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(to, 1, cap - 1, f) : 0;
+    to[n] = '\0';
+    if (f) fclose(f);
+    unlink(path);
+}
+
+static int run(const char *arguments)
+{
+    char command[8192], out_path[64], err_path[64];
+    snprintf(out_path, sizeof out_path, "/tmp/ingot-test-%d.out", (int)getpid());
+    snprintf(err_path, sizeof err_path, "/tmp/ingot-test-%d.err", (int)getpid());
+    snprintf(command, sizeof command, "%s >%s 2>%s %s", TEST_PROGRAM, out_path, err_path,
+             arguments);
+    const int code = system(command);
+    read_back(out_path, out, sizeof out);
+    read_back(err_path, err, sizeof err);
+    if (!WIFEXITED(code)) FAIL("ingot %s: ended by signal %d", arguments, WTERMSIG(code));
+    return WEXITSTATUS(code);
+}
+
+/* One line "ingot: ...", and a hint line at most. */
+static void expect_refusal(const char *arguments, int code, const char *words)
+{
+    const int got = run(arguments);
+    if (got != code) FAIL("ingot %s: exit %d, want %d (%s)", arguments, got, code, err);
+    if (strncmp(err, "ingot: ", 7) != 0 || !strstr(err, words))
+        FAIL("ingot %s: said \"%s\"", arguments, err);
+    const char *end = strchr(err, '\n');
+    if (!end || (end[1] && strncmp(end + 1, "hint: ", 6) != 0))
+        FAIL("ingot %s: more than a line: %s", arguments, err);
+    if (out[0]) FAIL("ingot %s: printed \"%s\"", arguments, out);
+}
+
+static void expect_text(const char *member, const char *want)
+{
+    json_doc *doc;
+    error e;
+    EXPECT_OK(json_parse(&doc, str_from(out), 0, "stdout", &e), e);
+    EXPECT_STR(json_text(json_get(json_root(doc), member)), want);
+    json_free(doc);
+}
+
+TEST(command_lines_that_are_wrong)
+{
+    expect_refusal("generat", 2, "did you mean generate?");
+    expect_refusal("generate", 2, "found 0 prompts");
+    expect_refusal("generate --promt x", 2, "did you mean --prompt?");
+    expect_refusal("generate --quiet -p ''", 2, "--prompt: empty");
+    expect_refusal("generate -p x --tokens f", 2, "found 2 prompts");
+    expect_refusal("generate -p x --block many", 2, "--block");
+    expect_refusal("generate --quiet -p x --block 9", 2, "block");
+    expect_refusal("generate --quiet -p x --cpu z80", 3, "z80");
+    expect_refusal("generate -p x --image cat.png", 3, "text only");
+    expect_refusal("synth /tmp/ingot-no --shape king-9b", 1, "king-9b");
+    EXPECT_INT(run(""), 2);
+}
+
+TEST(help_and_version)
+{
+    EXPECT_INT(run("help"), 0);
+    EXPECT(strstr(out, "generate") && strstr(out, "tokenize"));
+    EXPECT_INT(run("help generate"), 0);
+    EXPECT(strstr(out, "--max-tokens N"));
+    EXPECT_INT(run("generate --help"), 0);
+    EXPECT_INT(run("--version"), 0);
+    EXPECT(strstr(out, "kernels") && strstr(out, "ref"));
+}
+
+TEST(models_that_cannot_be)
+{
+    expect_refusal("generate --quiet -p x --king /nowhere/at/all", 1, "/nowhere/at/all");
+    expect_refusal("generate --quiet -p x --king " NUGGET "drafter-q8", 3, "drafter");
+    expect_refusal("generate --quiet -p x" KING " --drafter " PACKS "drafter-tiny-bf16", 3,
+                   "drafter");
+    expect_refusal("generate --quiet -p x" KING " --drafter " NUGGET "king", 3, "want a drafter");
+    expect_refusal("generate --quiet -p x" KING " --drafter " PACKS "drafter-tiny-q4-loose", 3,
+                   "config");
+}
+
+TEST(prompts_that_cannot_be)
+{
+    FILE *f = fopen("/tmp/ingot-test-long.json", "w");
+    fputs("[1", f);
+    for (int i = 0; i < 5000; i++) fputs(",1", f);
+    fputs("]", f);
+    fclose(f);
+    expect_refusal("generate --quiet" KING " --tokens /tmp/ingot-test-long.json", 1, "5001");
+    f = fopen("/tmp/ingot-test-long.json", "w");
+    fputs("[1, 99999]", f);
+    fclose(f);
+    expect_refusal("generate --quiet" KING " --tokens /tmp/ingot-test-long.json", 2, "99999");
+    f = fopen("/tmp/ingot-test-long.json", "w");
+    fputs("[]", f);
+    fclose(f);
+    expect_refusal("generate --quiet" KING " --tokens /tmp/ingot-test-long.json", 2, "no tokens");
+    unlink("/tmp/ingot-test-long.json");
+}
+
+TEST(R003_a_backslash_is_not_a_line_break)
+{
+    EXPECT_INT(run("tokenize --quiet" KING " < /dev/null"), 0);
+    EXPECT_STR(out, "[]\n");
+    EXPECT_INT(system("printf 'a\\nb' > /tmp/ingot-test-break; printf '%s' 'a\\nb' > "
+                      "/tmp/ingot-test-letters"),
+               0);
+    EXPECT_INT(run("tokenize" KING " < /tmp/ingot-test-break"), 0);
+    char with_break[256];
+    snprintf(with_break, sizeof with_break, "%.255s", out);
+    EXPECT_INT(run("tokenize" KING " < /tmp/ingot-test-letters"), 0);
+    EXPECT(strcmp(with_break, out) != 0);
+    /* and back again, byte for byte */
+    char command[512];
+    out[strcspn(out, "\n")] = '\0';
+    snprintf(command, sizeof command, "detokenize" KING " <<'X'\n%.200s\nX\n", out);
+    EXPECT_INT(run(command), 0);
+    EXPECT_STR(out, "a\\nb");
+    unlink("/tmp/ingot-test-break");
+    unlink("/tmp/ingot-test-letters");
+}
+
+/* Ids and text of the reference implementation, where its margins leave no doubt. */
+TEST(generate_gives_the_reference_tokens)
+{
+    json_doc *golden, *got;
+    error e;
+    int compared = 0;
+    EXPECT_OK(json_parse_file(&golden, NUGGET "golden.json", 1 << 24, 0, &e), e);
+    const json_node *prompts = json_get(json_root(golden), "prompts");
+    for (size_t i = 0; i < json_len(prompts); i++) {
+        const json_node *p = json_at(prompts, i), *ids = json_get(p, "greedy_ids"),
+                        *margins = json_get(p, "margins");
+        FILE *f = fopen("/tmp/ingot-test-ids.json", "w");
+        for (size_t k = 0; k < json_len(json_get(p, "prompt_ids")); k++) {
+            int64_t id;
+            json_i64(json_at(json_get(p, "prompt_ids"), k), &id);
+            fprintf(f, "%c%d", k ? ',' : '[', (int)id);
+        }
+        fputs("]", f);
+        fclose(f);
+        EXPECT_INT(
+            run("generate --quiet --json --mode f32 --kv-type f32 --no-drafter --max-tokens 96" KING
+                " --tokens /tmp/ingot-test-ids.json"),
+            0);
+        EXPECT_OK(json_parse(&got, str_from(out), 0, "stdout", &e), e);
+        const json_node *mine = json_get(json_root(got), "token_ids");
+        for (size_t k = 0; k < json_len(mine) && k < json_len(ids); k++) {
+            int64_t want, found;
+            double margin;
+            json_i64(json_at(ids, k), &want);
+            json_i64(json_at(mine, k), &found);
+            json_f64(json_at(margins, k), &margin);
+            if (margin < 1e-3) break;
+            if (want != found)
+                FAIL("prompt %zu, token %zu: found %d, want %d (margin %g)", i, k, (int)found,
+                     (int)want, margin);
+            compared++;
+        }
+        json_free(got);
+    }
+    json_free(golden);
+    unlink("/tmp/ingot-test-ids.json");
+    EXPECT(compared > 300);
+}
+
+TEST(the_hash_depends_on_nothing_but_the_tokens)
+{
+    char plain[128];
+    json_doc *doc;
+    error e;
+    EXPECT_INT(
+        run("generate --quiet --json -p 'What is 17 + 26?' --temp 0.8 --seed 5 --block 1" KING), 0);
+    EXPECT_OK(json_parse(&doc, str_from(out), 0, "stdout", &e), e);
+    snprintf(plain, sizeof plain, "%s", json_text(json_get(json_root(doc), "sha256")));
+    json_free(doc);
+    EXPECT_INT(strlen(plain), 64);
+    static const char *const ways[] = { "--block 2", "--block 5 --threads 1", "--block 8 --cpu ref",
+                                        "--block auto --threads 3",
+                                        "--block 4 --drafter " NUGGET "drafter-q4" };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char command[512];
+        snprintf(command, sizeof command,
+                 "generate --quiet --json -p 'What is 17 + 26?' --temp 0.8 --seed 5%s%s %s", KING,
+                 strstr(ways[i], "--drafter") ? "" : " --drafter " NUGGET "drafter-q8", ways[i]);
+        EXPECT_INT(run(command), 0);
+        expect_text("sha256", plain);
+    }
+}
+
+TEST(thinking_is_hidden_unless_asked_for)
+{
+    EXPECT_INT(run("generate --quiet -p 'What is 12 + 7?'" KING), 0);
+    EXPECT(out[0] && !strstr(out, "<think>") && !strstr(out, "carry"));
+    EXPECT_INT(run("generate --quiet --show-thinking -p 'What is 12 + 7?'" KING), 0);
+    EXPECT(strncmp(out, "<think>\n", 8) == 0 && strstr(out, "\n</think>\n\n"));
+    EXPECT_INT(run("generate --quiet --no-thinking --show-thinking -p 'What is 12 + 7?'" KING), 0);
+    EXPECT(!strstr(out, "<think>"));
+}
+
+TEST(chat_answers_a_prompt_a_line)
+{
+    EXPECT_INT(run("chat --quiet --max-tokens 8 --no-thinking" KING
+                   " <<'X'\nHello!\n/system Be brief.\nHello!\nX\n"),
+               0);
+    int lines = 0;
+    for (const char *p = out; *p; p++) lines += *p == '\n';
+    EXPECT_INT(lines, 2);
+    EXPECT_INT(run("chat --quiet" KING " <<'X'\n/nonsense\nX\n"), 2);
+}
+
+static void near(const tensor *a, const tensor *b, double tolerance)
+{
+    EXPECT(a && b);
+    const int64_t n = tensor_elements(a);
+    EXPECT_INT(n, tensor_elements(b));
+    for (int64_t i = 0; i < n; i++) {
+        float x, y;
+        tensor_read_f32(a, i, 1, &x);
+        tensor_read_f32(b, i, 1, &y);
+        if (!(x - y <= tolerance && y - x <= tolerance))
+            FAIL("element %d: %g and %g", (int)i, (double)x, (double)y);
+    }
+}
+
+/* The command's own file against the reference library's. */
+TEST(capture_holds_the_reference_logits)
+{
+    safetensors mine, golden;
+    error e;
+    int32_t ids[17];
+    EXPECT_OK(safetensors_open(&golden, PACKS "king-tiny/golden/prompt_len17.safetensors", &e), e);
+    const tensor *tokens = safetensors_find(&golden, STR("tokens"));
+    FILE *f = fopen("/tmp/ingot-test-ids.json", "w");
+    memcpy(ids, tokens->data, sizeof ids);
+    for (int i = 0; i < 17; i++) fprintf(f, "%c%d", i ? ',' : '[', ids[i]);
+    fputs("]", f);
+    fclose(f);
+    EXPECT_INT(run("capture --quiet --mode f32 --king " PACKS
+                   "king-tiny --tokens /tmp/ingot-test-ids.json --hidden all"
+                   " --out /tmp/ingot-test.safetensors"),
+               0);
+    EXPECT_OK(safetensors_open(&mine, "/tmp/ingot-test.safetensors", &e), e);
+    near(safetensors_find(&mine, STR("seq0.logits")), safetensors_find(&golden, STR("logits")),
+         3e-4);
+    near(safetensors_find(&mine, STR("seq0.hidden.2")),
+         safetensors_find(&golden, STR("layer2.output")), 1e-4);
+    safetensors_close(&mine);
+    safetensors_close(&golden);
+    /* a king compared with its own capture is no distance away; int8 activations cost little */
+    EXPECT_INT(run("eval kl --quiet --json --mode f32 --king " PACKS
+                   "king-tiny --against /tmp/ingot-test.safetensors"),
+               0);
+    EXPECT(strstr(out, "\"rows\":17,\"kl\":{\"mean\":0.0,"));
+    EXPECT(strstr(out, "\"hidden_mean\":0.0"));
+    EXPECT_INT(run("eval kl --quiet --json --king " PACKS
+                   "king-tiny --against /tmp/ingot-test.safetensors"),
+               0);
+    EXPECT(!strstr(out, "\"mean\":0.0,"));
+    unlink("/tmp/ingot-test.safetensors");
+    unlink("/tmp/ingot-test-ids.json");
+}
+
+TEST(a_truncated_pack_is_named)
+{
+    EXPECT_INT(system("rm -rf /tmp/ingot-test-king && cp -r " NUGGET "king /tmp/ingot-test-king && "
+                      "truncate -s 1000000 /tmp/ingot-test-king/model.safetensors"),
+               0);
+    expect_refusal("generate --quiet -p x --king /tmp/ingot-test-king", 1, "model.safetensors");
+    EXPECT_INT(system("rm -rf /tmp/ingot-test-king && cp -r " NUGGET "king /tmp/ingot-test-king && "
+                      "rm /tmp/ingot-test-king/chat_template.jinja"),
+               0);
+    expect_refusal("generate --quiet -p x --king /tmp/ingot-test-king", 3, "chat_template");
+    EXPECT_INT(run("generate --quiet --raw -n 2 -p x --king /tmp/ingot-test-king"), 0);
+    EXPECT_INT(system("rm -rf /tmp/ingot-test-king"), 0);
+}
