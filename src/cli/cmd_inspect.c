@@ -5,41 +5,82 @@
 #include "base/file.h"
 #include "cli/cmd.h"
 #include "cli/setup.h"
+#include "tools/doctor.h"
 #include "tools/inspect.h"
 #include "base/banned.h"
 
 enum { MOST_OUTPUT = 256 << 20 };
 
-static status run(const char *folder, const char *config_path, const inspect_options *o, error *e)
+typedef struct inspection {
+    const char *folder, *config_path, *drafter;
+    inspect_options how;
+    bool verify, quiet;
+} inspection;
+
+static status describe(const pack *p, const inspect_options *o, error *e)
 {
-    pack *p;
     buf out;
-    if (!file_is_dir(folder)) return error_set(e, E_IO, "inspect: %s: no such folder", folder);
-    TRY(pack_open(&p, folder, config_path, e));
     buf_init(&out, MOST_OUTPUT);
     status s = inspect_write(p, o, &out, e);
     if (s == OK) s = buf_status(&out, "inspect", e);
     if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
     buf_free(&out);
-    pack_close(p);
+    return s;
+}
+
+static void draw(void *arg, uint64_t done, uint64_t total)
+{
+    progress_draw(arg, "reading", done, total);
+}
+
+/* Ends in `ok`, or in the list of faults (E_UNSUPPORTED: exit 3). */
+static status examine(const pack *p, const pack *drafter, bool quiet, error *e)
+{
+    doctor_report r;
+    progress bar;
+    progress_init(&bar, quiet);
+    const status s = doctor_check(p, drafter, draw, &bar, &r, e);
+    progress_clear(&bar);
+    const int faults = r.faults;
+    if (s == OK && r.lines.len) fwrite(r.lines.ptr, 1, r.lines.len, stdout);
+    doctor_free(&r);
+    TRY(s);
+    if (faults == 0) puts("ok");
+    return faults ? error_set(e, E_UNSUPPORTED, "%s: %d faults", pack_folder(p), faults) : OK;
+}
+
+static status run(const inspection *i, error *e)
+{
+    pack *p = NULL, *drafter = NULL;
+    if (!file_is_dir(i->folder))
+        return error_set(e, E_IO, "inspect: %s: no such folder", i->folder);
+    status s = pack_open(&p, i->folder, i->config_path, e);
+    if (s == OK && i->drafter) s = pack_open(&drafter, i->drafter, NULL, e);
+    if (s == OK) s = describe(p, &i->how, e);
+    if (s == OK && i->verify) s = examine(p, drafter, i->quiet, e);
+    if (drafter) pack_close(drafter);
+    if (p) pack_close(p);
     return s;
 }
 
 int cmd_inspect(int argc, char **argv)
 {
-    const char *folder = NULL, *config_path = NULL;
-    inspect_options o = { 0 };
+    inspection i = { 0 };
     const option own[] = {
-        { OPTION_FLAG, "json", 0, &o.json, NULL, "one JSON object on stdout and nothing else", 0, 0,
+        { OPTION_FLAG, "json", 0, &i.how.json, NULL, "one JSON object on stdout", 0, 0, NULL },
+        { OPTION_FLAG, "tensors", 0, &i.how.tensors, NULL, "list every tensor of the files", 0, 0,
           NULL },
-        { OPTION_FLAG, "tensors", 0, &o.tensors, NULL, "list every tensor of the files", 0, 0,
-          NULL },
-        { OPTION_INT, "context", 0, &o.context, "N",
+        { OPTION_FLAG, "verify", 0, &i.verify, NULL,
+          "read every weight; end in `ok` or the faults (exit 3)", 0, 0, NULL },
+        { OPTION_TEXT, "drafter", 0, &i.drafter, "FOLDER",
+          "with --verify: does this drafter fit the king?", 0, 0, NULL },
+        { OPTION_INT, "context", 0, &i.how.context, "N",
           "positions of a sequence, for the memory needed", 1, 1 << 24, NULL },
-        { OPTION_INT, "parallel", 0, &o.parallel, "N", "sequences at once, for the memory needed",
-          1, 4096, NULL },
-        { OPTION_TEXT, "drafter-config", 0, &config_path, "FILE",
+        { OPTION_INT, "parallel", 0, &i.how.parallel, "N",
+          "sequences at once, for the memory needed", 1, 4096, NULL },
+        { OPTION_TEXT, "drafter-config", 0, &i.config_path, "FILE",
           "config.json for a drafter folder without one", 0, 0, NULL },
+        { OPTION_FLAG, "quiet", 0, &i.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -47,7 +88,7 @@ int cmd_inspect(int argc, char **argv)
         .usage = "FOLDER [options]",
         .summary = "say what a pack is and what it needs",
         .tables = { own },
-        .positional = { &folder },
+        .positional = { &i.folder },
         .min_positional = 1,
         .max_positional = 1,
     };
@@ -58,6 +99,6 @@ int cmd_inspect(int argc, char **argv)
         options_help(&c, stdout);
         return EXIT_DONE;
     }
-    if (s == OK) s = run(folder, config_path, &o, &e);
+    if (s == OK) s = run(&i, &e);
     return s == OK ? EXIT_DONE : setup_fail(&e);
 }
