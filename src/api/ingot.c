@@ -267,7 +267,8 @@ static status start(ingot_engine *g, const ingot_model *m, const ingot_engine_op
                                         .compute = { .cpu = m->cpu, .threads = m->info.threads } },
                              .context = o->context ? o->context : usual,
                              .parallel = o->parallel ? o->parallel : 1,
-                             .chunk = o->chunk ? o->chunk : DEFAULT_CHUNK };
+                             .chunk = o->chunk ? o->chunk : DEFAULT_CHUNK,
+                             .cache_bytes = (size_t)o->cache_bytes };
     TRY(check_range("context", so->context, 2, most, e));
     TRY(check_range("parallel", so->parallel, 1, 256, e));
     TRY(check_range("queue", options.queue, 0, 65536, e));
@@ -338,6 +339,10 @@ void ingot_engine_get_stats(ingot_engine *g, ingot_stats *out)
                           .king_bytes = g->model->info.king_bytes,
                           .drafter_bytes = g->model->info.drafter_bytes,
                           .engine_bytes = g->bytes };
+    out->cache_lookups = s.cache.lookups;
+    out->cache_hits = s.cache.hits;
+    out->cache_partial = s.cache.partial;
+    out->cache_bytes = s.cache.bytes;
     memcpy(out->accepted_at, s.accepted_at, sizeof out->accepted_at);
 }
 

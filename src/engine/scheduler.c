@@ -12,7 +12,9 @@ struct scheduler {
     workbench bench;
     speculate speculate;
     int context, chunk, n_seats;
+    bool caching;
     kv_pool *pages;
+    prefix_cache *cache;
     seat *seats;        /* [n_seats] */
     sequence **running; /* [n_seats], in order of admission */
     int n_running;
@@ -59,7 +61,10 @@ static status make_parts(scheduler *g, const scheduler_options *o, error *e)
     const king_config *kc = king_get_config(g->bench.king);
     kv_layout layout;
     TRY(compute_kv_layout(&layout, o->kv, kc->n_attention, kc->n_kv_head, kc->head_dim, e));
-    g->stats.kv_pages_total = o->parallel * pages_of(o->context);
+    g->stats.kv_pages_total =
+        o->parallel * pages_of(o->context) + (int)(o->cache_bytes / layout.page_bytes);
+    TRY(prefix_cache_new(&g->cache, o->cache_bytes, layout.page_bytes, g->bench.compute,
+                         g->bench.drafter, e));
     TRY(state_pool_new(&g->pages, &layout, g->stats.kv_pages_total, e));
     const size_t n = (size_t)o->parallel;
     g->seats = mem_array(n, sizeof *g->seats);
@@ -126,6 +131,7 @@ status scheduler_new(scheduler **out, const scheduler_options *o, error *e)
     if (!g) return error_set(e, E_NOMEM, "engine: no memory");
     g->context = o->context;
     g->chunk = o->chunk;
+    g->caching = o->cache_bytes > 0;
     wager_chances_init(&g->chances);
     status s = make_parts(g, o, e);
     if (s == OK) s = measure(g, e);
@@ -150,6 +156,7 @@ void scheduler_free(scheduler *g)
     mem_free(g->jobs);
     mem_free(g->of_job);
     mem_free(g->wagers);
+    prefix_cache_free(g->cache);
     if (g->pages) state_pool_free(g->pages);
     speculate_free(&g->speculate);
     workbench_close(&g->bench);
@@ -183,14 +190,26 @@ static void count_ended(scheduler *g, const sequence *s)
     g->stats.reasoning_tokens += (uint64_t)u->reasoning_tokens;
 }
 
+/* What has been run comes back when the client goes on from its reply, or tries again after a
+ * cancel. Text cut by a stop string does not come back as it was. */
+static void keep_end(scheduler *g, sequence *s)
+{
+    const request_finish f = s->progress.finish;
+    if (f == REQUEST_FAILED || s->progress.stop >= 0 || s->params->score) return;
+    speculate_flush(&g->speculate, s);
+    prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft, false);
+}
+
 /* Publishes the end; the sequence is gone afterwards. */
 static void dismiss(scheduler *g, sequence *s)
 {
     if (s->seat) {
+        keep_end(g, s);
         state_reset(s->seat->state);
         s->seat->n_taps = 0;
         s->seat->taken = false;
     }
+    if (s->choice == 0 && s->fork) s->fork->settled = true;
     count_ended(g, s);
     sequence_publish(s);
     request_drop(s->request);
@@ -233,22 +252,66 @@ void scheduler_cancel_all(scheduler *g)
     dismiss_cancelled(g);
 }
 
+/* The first of the waiting that may start: a choice waits for the prompt that choice 0 is running.
+ */
+static sequence *take_next(scheduler *g)
+{
+    for (sequence **at = &g->waiting; *at; at = &(*at)->next) {
+        sequence *s = *at;
+        if (s->choice > 0 && !s->fork->settled) continue;
+        *at = s->next;
+        s->next = NULL;
+        return s;
+    }
+    return NULL;
+}
+
+/* Puts the longest known beginning of the prompt on the seat. */
+static void begin_state(scheduler *g, sequence *s)
+{
+    seat *at = s->seat;
+    const fork *f = s->fork;
+    if (at->draft) drafter_state_reset(at->draft, 0);
+    if (s->params->score) return;
+    status st = OK;
+    if (s->choice > 0 && f->snap) {
+        st = state_restore(at->state, f->snap, NULL);
+        if (at->draft && f->draft) drafter_state_copy(at->draft, f->draft);
+        else if (at->draft) drafter_state_reset(at->draft, state_len(at->state));
+    } else {
+        const prefix_entry *p = prefix_cache_find(g->cache, s->tokens, s->n_prompt);
+        if (p) st = prefix_entry_restore(p, at->state, at->draft, NULL);
+    }
+    if (st) { /* a cold start is slower and otherwise the same */
+        state_reset(at->state);
+        if (at->draft) drafter_state_reset(at->draft, 0);
+    }
+    const int found = state_len(at->state);
+    s->progress.usage.cached_tokens = found;
+    s->progress.prompt_done = found;
+    g->stats.cached_tokens += (uint64_t)found;
+}
+
+static void sit_down(scheduler *g, sequence *s, seat *at)
+{
+    at->taken = true;
+    s->seat = at;
+    begin_state(g, s);
+    wager_init(&s->wager, &g->chances);
+    s->admitted_ns = clock_ns();
+    s->progress.usage.queue_s = (double)(s->admitted_ns - s->submitted_ns) * 1e-9;
+    s->progress.queued = -1;
+    s->changed = true;
+    g->running[g->n_running++] = s;
+}
+
 static void admit(scheduler *g)
 {
-    for (int i = 0; i < g->n_seats && g->waiting; i++) {
+    for (int i = 0; i < g->n_seats; i++) {
         if (g->seats[i].taken) continue;
-        sequence *s = g->waiting;
-        g->waiting = s->next;
-        s->next = NULL;
-        s->seat = &g->seats[i];
-        s->seat->taken = true;
-        if (s->seat->draft) drafter_state_reset(s->seat->draft, 0);
-        wager_init(&s->wager, &g->chances);
-        s->admitted_ns = clock_ns();
-        s->progress.usage.queue_s = (double)(s->admitted_ns - s->submitted_ns) * 1e-9;
-        s->progress.queued = -1;
-        s->changed = true;
-        g->running[g->n_running++] = s;
+        sequence *s = take_next(g);
+        if (!s) break;
+        sit_down(g, s, &g->seats[i]);
     }
     int ahead = 0;
     for (sequence *s = g->waiting; s; s = s->next, ahead++) {
@@ -307,10 +370,27 @@ static int rows_of_decoding(const scheduler *g)
     return rows;
 }
 
-/* Prefill rows of one sequence, at most `most`. */
-static int chunk_of(const sequence *s, int most)
+/* Where the prefill of a sequence must pause after position `at`, because its state is wanted
+ * there: the fork of its choices, the ends of its first and last message, and strides between. */
+static int next_pause(const scheduler *g, const sequence *s, int at)
 {
-    const int left = s->prefill_end - state_len(s->seat->state);
+    const request_params *p = s->params;
+    int pause = s->prefill_end;
+    if (s->fork && s->choice == 0 && at < s->n_prompt - 1) pause = s->n_prompt - 1;
+    if (!g->caching || p->score) return pause;
+    const int stride = (at / PREFIX_STRIDE + 1) * PREFIX_STRIDE;
+    if (stride < pause) pause = stride;
+    if (p->n_marks == 0) return pause;
+    const int first = p->marks[0], last = p->marks[p->n_marks - 1];
+    if (first >= PREFIX_TURN && first > at && first < pause) pause = first;
+    if (last > at && last < pause) pause = last;
+    return pause;
+}
+
+/* Prefill rows of one sequence, at most `most`. */
+static int chunk_of(const scheduler *g, const sequence *s, int most)
+{
+    const int at = state_len(s->seat->state), left = next_pause(g, s, at) - at;
     return left < most ? left : most;
 }
 
@@ -319,7 +399,12 @@ static status add_job(scheduler *g, int *n_jobs, sequence *s, int rows, error *e
     king_job *j = &g->jobs[*n_jobs];
     const bool decodes = s->block > 0;
     const int at = state_len(s->seat->state);
-    TRY(state_begin(s->seat->state, rows, decodes ? ROWS_PROVISIONAL : ROWS_FINAL, e));
+    const row_kind kind = decodes ? ROWS_PROVISIONAL : ROWS_FINAL;
+    status st;
+    do {
+        st = state_begin(s->seat->state, rows, kind, e);
+    } while (st == E_LIMIT && prefix_cache_evict(g->cache));
+    TRY(st);
     const bool to_end = at + rows == s->prefill_end;
     *j = (king_job){ .state = s->seat->state,
                      .tokens = decodes ? s->rows : s->tokens + at,
@@ -351,7 +436,7 @@ static void add_prefill_jobs(scheduler *g, int *n_jobs, int budget, int logits)
         int most = (budget + left - 1) / left;
         left--;
         if (s->params->score && most > logits) most = logits;
-        const int rows = chunk_of(s, most);
+        const int rows = chunk_of(g, s, most);
         if (rows == 0) continue;
         if (s->params->score) logits -= rows;
         budget -= rows;
@@ -381,6 +466,35 @@ static void note_scores(scheduler *g, const sequence *s, const king_job *job, in
     }
 }
 
+/* The state of all choices but the last row of their prompt. Without memory for it each runs the
+ * prompt itself. */
+static void take_fork(scheduler *g, sequence *s)
+{
+    fork *f = s->fork;
+    const seat *at = s->seat;
+    f->settled = true;
+    if (state_snapshot(at->state, g->bench.compute, &f->snap, NULL)) f->snap = NULL;
+    if (!f->snap || !at->draft || drafter_state_len(at->draft) != state_len(at->state)) return;
+    if (drafter_state_new(&f->draft, g->bench.drafter, NULL)) return;
+    drafter_state_copy(f->draft, at->draft);
+}
+
+/* The prefill has paused: is the state here wanted? */
+static void keep_prefix(scheduler *g, sequence *s)
+{
+    const request_params *p = s->params;
+    const int at = state_len(s->seat->state);
+    if (s->fork && s->choice == 0 && !s->fork->settled) {
+        if (at == s->n_prompt - 1) take_fork(g, s);
+        if (at == s->n_prompt) s->fork->settled = true; /* it came from the cache: so can they */
+    }
+    if (!g->caching || p->score) return;
+    const bool first = p->n_marks > 1 && at == p->marks[0] && at >= PREFIX_TURN;
+    const bool last = p->n_marks > 0 && at == p->marks[p->n_marks - 1];
+    if (first || last || at % PREFIX_STRIDE == 0)
+        prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft, first);
+}
+
 static void settle_prefill(scheduler *g, sequence *s, const king_job *job)
 {
     const int from = state_len(s->seat->state);
@@ -390,6 +504,7 @@ static void settle_prefill(scheduler *g, sequence *s, const king_job *job)
     s->changed = true;
     g->stats.prompt_tokens += (uint64_t)job->n;
     if (s->params->score) note_scores(g, s, job, from);
+    keep_prefix(g, s);
     if (from + job->n < s->prefill_end) return;
     s->first_ns = clock_ns();
     s->progress.usage.prefill_s = (double)(s->first_ns - s->admitted_ns) * 1e-9;
@@ -472,6 +587,7 @@ void scheduler_get_stats(const scheduler *g, scheduler_stats *out)
     out->queued = 0;
     for (const sequence *s = g->waiting; s; s = s->next) out->queued++;
     out->kv_pages_free = state_pool_free_pages(g->pages);
+    prefix_cache_get_stats(g->cache, &out->cache);
 }
 
 size_t scheduler_bytes(const scheduler_options *o)
@@ -486,5 +602,5 @@ size_t scheduler_bytes(const scheduler_options *o)
         each += drafter_state_bytes(parts.drafter) +
                 (size_t)drafter_get_config(parts.drafter)->n_tap * (size_t)kc->n_embd *
                     REQUEST_MAX_BLOCK * sizeof(float);
-    return workbench_bytes(&parts) + (size_t)o->parallel * each;
+    return workbench_bytes(&parts) + (size_t)o->parallel * each + o->cache_bytes;
 }

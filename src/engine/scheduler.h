@@ -6,6 +6,7 @@
  * ever put back. Used by one thread. */
 #ifndef ENGINE_SCHEDULER_H
 #define ENGINE_SCHEDULER_H
+#include "engine/prefix_cache.h"
 #include "engine/speculate.h"
 
 typedef struct scheduler_options {
@@ -13,7 +14,8 @@ typedef struct scheduler_options {
     int context;           /* positions of a seat */
     int parallel;          /* seats */
     kv_type kv;
-    int chunk; /* most prefill rows of a pass */
+    int chunk;          /* most prefill rows of a pass */
+    size_t cache_bytes; /* of the prefix cache; 0: none */
 } scheduler_options;
 
 typedef struct scheduler_stats {
@@ -23,6 +25,7 @@ typedef struct scheduler_stats {
     double prefill_s, decode_s, plain_s;
     uint64_t steps, step_rows, drafted, accepted, accepted_at[REQUEST_MAX_BLOCK];
     int kv_pages_free, kv_pages_total;
+    prefix_stats cache;
 } scheduler_stats;
 
 typedef struct scheduler scheduler;

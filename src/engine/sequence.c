@@ -35,8 +35,28 @@ status sequence_new(sequence **out, request *r, int choice, const workbench *w, 
     return OK;
 }
 
+status sequence_share_fork(sequence *list, error *e)
+{
+    fork *f = mem_zalloc(sizeof *f);
+    if (!f) return error_set(e, E_NOMEM, "request: no memory for its choices");
+    for (; list; list = list->next) {
+        list->fork = f;
+        f->references++;
+    }
+    return OK;
+}
+
+static void drop_fork(fork *f)
+{
+    if (!f || --f->references) return;
+    if (f->snap) state_snap_free(f->snap);
+    if (f->draft) drafter_state_free(f->draft);
+    mem_free(f);
+}
+
 void sequence_free(sequence *s)
 {
+    drop_fork(s->fork);
     stop_free(&s->stop);
     sampler_free(&s->sampler);
     lookup_free(&s->lookup);

@@ -21,6 +21,15 @@ typedef struct seat {
     bool taken;
 } seat;
 
+/* The prompt of a request with several choices is run once, by choice 0 up to its last token; the
+ * others go on from there. Touched by the engine's thread alone once it is posted. */
+typedef struct fork {
+    int references;
+    bool settled;       /* taken, or given up: the others need not wait */
+    snap *snap;         /* NULL: each runs the prompt itself */
+    draft_state *draft; /* NULL: begins empty */
+} fork;
+
 typedef struct sequence sequence;
 struct sequence {
     sequence *next; /* in a list of the scheduler */
@@ -31,11 +40,11 @@ struct sequence {
     request_progress progress; /* what will be published next */
     bool changed;              /* and has not been */
 
+    fork *fork;      /* NULL with one choice */
     seat *seat;      /* NULL while it waits */
     int32_t *tokens; /* the slot's */
     int n_tokens, n_prompt;
     int prefill_end; /* rows below it are prefilled */
-    bool begun;      /* the first output token has been sampled */
     bool ended;
 
     sampler sampler;
@@ -54,6 +63,8 @@ struct sequence {
 
 status sequence_new(sequence **out, request *r, int choice, const workbench *w, error *e);
 void sequence_free(sequence *s);
+/* Sequences of one request share a new fork. */
+status sequence_share_fork(sequence *list, error *e);
 
 static inline bool sequence_prefills(const sequence *s)
 {

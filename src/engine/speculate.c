@@ -20,16 +20,22 @@ void speculate_free(speculate *p)
     *p = (speculate){ 0 };
 }
 
+void speculate_flush(speculate *p, sequence *s)
+{
+    seat *at = s->seat;
+    if (at->n_taps == 0) return;
+    const draft_append job = { at->draft, at->taps, at->n_taps };
+    drafter_append(p->bench->drafter, p->bench->compute, p->bench->drafter_work, &job, 1);
+    at->n_taps = 0;
+}
+
 /* Committed rows wait on the seat until the drafter is asked or no more fit: a plain step thus
  * costs it nothing, and several rows share one pass over its weights. */
-static void queue_taps(speculate *p, seat *at, const float *taps, int n)
+static void queue_taps(speculate *p, sequence *s, const float *taps, int n)
 {
     const size_t width = (size_t)p->bench->tap_width;
-    if (at->n_taps + n > REQUEST_MAX_BLOCK) {
-        const draft_append job = { at->draft, at->taps, at->n_taps };
-        drafter_append(p->bench->drafter, p->bench->compute, p->bench->drafter_work, &job, 1);
-        at->n_taps = 0;
-    }
+    seat *at = s->seat;
+    if (at->n_taps + n > REQUEST_MAX_BLOCK) speculate_flush(p, s);
     memcpy(at->taps + (size_t)at->n_taps * width, taps, (size_t)n * width * sizeof *taps);
     at->n_taps += n;
 }
@@ -129,7 +135,7 @@ int speculate_settle(speculate *p, sequence *s, const king_job *job)
         if (keep < s->block && s->rows[keep] != pick) break;
     }
     state_commit(s->seat->state, keep);
-    if (s->seat->draft) queue_taps(p, s->seat, job->taps, keep);
+    if (s->seat->draft) queue_taps(p, s, job->taps, keep);
     count_step(s, keep - 1);
     return keep - 1;
 }

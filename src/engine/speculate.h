@@ -28,4 +28,6 @@ int speculate_settle(speculate *p, sequence *s, const king_job *job);
 /* Prefilled rows [from, from + n) of the sequence reach the drafter, as far as its window still
  * sees them from the end of the prompt. */
 void speculate_feed(speculate *p, sequence *s, const float *taps, int from, int n);
+/* Committed rows that still wait reach the drafter. */
+void speculate_flush(speculate *p, sequence *s);
 #endif
