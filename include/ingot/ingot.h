@@ -127,6 +127,8 @@ typedef struct ingot_prompt {
     size_t n_tokens;
     const char *messages; /* JSON array */
     const char *tools;    /* JSON array or NULL */
+    /* NULL: the model decides; "required": it must call a tool; else: the function it must call */
+    const char *tool_choice;
     ingot_thinking thinking;
     const char *reasoning_effort; /* NULL: not set */
     const char *template_args;    /* JSON object of further template variables, or NULL */
@@ -197,6 +199,7 @@ typedef struct ingot_sampling {
     int thinking_budget; /* tokens; 0: none. The think block is closed when it is spent */
     const char *schema;  /* JSON Schema text, or NULL */
     const char *grammar; /* GBNF-like text, or NULL */
+    bool single_call;    /* end after the first tool call */
     bool raw;            /* events are plain text: no split into thinking and tool calls */
     bool show_special;   /* special tokens are part of the text */
 } ingot_sampling;

@@ -4,6 +4,9 @@
 
 int cmd_generate(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
+#ifdef INGOT_SERVER
+int cmd_serve(int argc, char **argv);
+#endif
 int cmd_inspect(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_eval(int argc, char **argv);

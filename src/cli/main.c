@@ -18,6 +18,9 @@ typedef struct command {
 static const command commands[] = {
     { "generate", "answer one prompt", cmd_generate },
     { "chat", "hold a conversation", cmd_chat },
+#ifdef INGOT_SERVER
+    { "serve", "an OpenAI-compatible server", cmd_serve },
+#endif
     { "inspect", "say what a pack is and what it needs", cmd_inspect },
     { "capture", "run token sequences and store logits and hidden states", cmd_capture },
     { "eval", "KL divergence, hidden-state distance, perplexity", cmd_eval },

@@ -1,4 +1,5 @@
-/* http.c - see http.h. A connection is a small state machine over a bufferevent: head, body, answer, and again. */
+/* http.c - see http.h. A connection is a small state machine over a bufferevent: head, body,
+ * answer, and again. */
 #include "server/http.h"
 
 #include <errno.h>
@@ -27,13 +28,13 @@ enum {
 };
 
 typedef enum conn_state {
-    CONN_HEAD,      /* waiting for, or reading, a head */
-    CONN_BODY,      /* Content-Length */
-    CONN_CHUNK,     /* the line before a chunk */
+    CONN_HEAD,  /* waiting for, or reading, a head */
+    CONN_BODY,  /* Content-Length */
+    CONN_CHUNK, /* the line before a chunk */
     CONN_CHUNK_DATA,
     CONN_TRAILER,
-    CONN_ANSWER,    /* owed, or being written */
-    CONN_LINGER     /* answered for the last time: reads and drops until the other side closes */
+    CONN_ANSWER, /* owed, or being written */
+    CONN_LINGER  /* answered for the last time: reads and drops until the other side closes */
 } conn_state;
 
 typedef struct header {
@@ -53,7 +54,7 @@ struct http_conn {
     bool http10, close_after, is_head, chunked;
     bool reading; /* inside read_more */
     int refused;
-    uint64_t left;        /* bytes of body or chunk to come */
+    uint64_t left; /* bytes of body or chunk to come */
     void *user;
     int64_t last_put_ns;
 };
@@ -67,7 +68,7 @@ typedef struct posted {
 struct http {
     struct event_base *base;
     struct evconnlistener *listener;
-    struct event *wake, *tick;
+    struct event *posts, *wake, *tick;
     http_options options;
     http_handler handler;
     http_conn *conns;
@@ -136,12 +137,26 @@ const char *http_reason(int code)
         int code;
         const char *text;
     } reasons[] = {
-        { 100, "Continue" }, { 200, "OK" }, { 204, "No Content" }, { 400, "Bad Request" }, { 401, "Unauthorized" },
-        { 403, "Forbidden" }, { 404, "Not Found" }, { 405, "Method Not Allowed" }, { 408, "Request Timeout" },
-        { 411, "Length Required" }, { 413, "Content Too Large" }, { 415, "Unsupported Media Type" },
-        { 417, "Expectation Failed" }, { 429, "Too Many Requests" }, { 431, "Request Header Fields Too Large" },
-        { 500, "Internal Server Error" }, { 501, "Not Implemented" }, { 503, "Service Unavailable" },
-        { 505, "HTTP Version Not Supported" }, { 529, "Overloaded" },
+        { 100, "Continue" },
+        { 200, "OK" },
+        { 204, "No Content" },
+        { 400, "Bad Request" },
+        { 401, "Unauthorized" },
+        { 403, "Forbidden" },
+        { 404, "Not Found" },
+        { 405, "Method Not Allowed" },
+        { 408, "Request Timeout" },
+        { 411, "Length Required" },
+        { 413, "Content Too Large" },
+        { 415, "Unsupported Media Type" },
+        { 417, "Expectation Failed" },
+        { 429, "Too Many Requests" },
+        { 431, "Request Header Fields Too Large" },
+        { 500, "Internal Server Error" },
+        { 501, "Not Implemented" },
+        { 503, "Service Unavailable" },
+        { 505, "HTTP Version Not Supported" },
+        { 529, "Overloaded" },
     };
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (reasons[i].code == code) return reasons[i].text;
@@ -305,7 +320,8 @@ static const char *parse_request_line(http_conn *c, str text, int *code)
         return "this server speaks HTTP/1.1 and 1.0";
     }
     c->http10 = str_eq(version, STR("HTTP/1.0"));
-    if (str_starts(target, STR("http://"))) { /* absolute form: the host is in the Host header too */
+    if (str_starts(target,
+                   STR("http://"))) { /* absolute form: the host is in the Host header too */
         const size_t slash = str_find(str_sub(target, 7, target.len), STR("/"));
         target = slash == STR_NONE ? STR("/") : str_sub(target, 7 + slash, target.len);
     }
@@ -355,7 +371,8 @@ static const char *parse_framing(http_conn *c, bool *chunked, bool *has_length, 
         }
         if (same_word(hd->name, STR("content-length"))) {
             int64_t n;
-            if (!str_to_i64(hd->value, &n) || n < 0 || hd->value.ptr[0] == '+' || hd->value.ptr[0] == '-')
+            if (!str_to_i64(hd->value, &n) || n < 0 || hd->value.ptr[0] == '+' ||
+                hd->value.ptr[0] == '-')
                 return "Content-Length is not a number";
             if (*has_length && (uint64_t)n != c->left) return "two Content-Length headers differ";
             *has_length = true;
@@ -388,7 +405,8 @@ static void start_body(http_conn *c, bool chunked, bool has_length)
     if (expect.ptr && !c->http10 && !c->refused && (chunked || c->left > 0))
         evbuffer_add_printf(output(c), "HTTP/1.1 100 Continue\r\n\r\n");
     c->state = chunked ? CONN_CHUNK : CONN_BODY;
-    if (expect.ptr && c->refused) { /* the client may or may not send its body now: answer and close */
+    if (expect.ptr &&
+        c->refused) { /* the client may or may not send its body now: answer and close */
         c->close_after = true;
         c->state = CONN_BODY;
         c->left = 0;
@@ -402,7 +420,8 @@ static void parse_head(http_conn *c)
     str rest = buf_view(&c->head);
     c->left = 0;
     c->close_after = false;
-    while (rest.len && (rest.ptr[0] == '\r' || rest.ptr[0] == '\n')) rest = str_sub(rest, 1, rest.len);
+    while (rest.len && (rest.ptr[0] == '\r' || rest.ptr[0] == '\n'))
+        rest = str_sub(rest, 1, rest.len);
     const str line = take_line(&rest);
     const char *fault = parse_request_line(c, line, &code);
     if (!fault) fault = parse_headers(c, rest, &code);
@@ -412,14 +431,16 @@ static void parse_head(http_conn *c)
         return;
     }
     const str connection = http_header(c, "connection");
-    c->close_after = c->http10 ? !same_word(connection, STR("keep-alive")) : same_word(connection, STR("close"));
+    c->close_after =
+        c->http10 ? !same_word(connection, STR("keep-alive")) : same_word(connection, STR("close"));
     start_body(c, chunked, has_length);
 }
 
 /* True when a whole head was there. */
 static bool read_head(http_conn *c, struct evbuffer *in)
 {
-    struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL), bare = evbuffer_search(in, "\n\n", 2, NULL);
+    struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL),
+                        bare = evbuffer_search(in, "\n\n", 2, NULL);
     size_t n = 0;
     if (end.pos >= 0) n = (size_t)end.pos + 4;
     if (bare.pos >= 0 && (end.pos < 0 || bare.pos < end.pos)) n = (size_t)bare.pos + 2;
@@ -459,7 +480,8 @@ static bool read_bytes(http_conn *c, struct evbuffer *in)
         char *to = buf_reserve(&c->body, n);
         if (!to) {
             const bool large = c->body.failed == E_LIMIT;
-            refuse(c, large ? 413 : 503, large ? "the body is larger than this server accepts" : "out of memory");
+            refuse(c, large ? 413 : 503,
+                   large ? "the body is larger than this server accepts" : "out of memory");
             return false;
         }
         evbuffer_remove(in, to, n);
@@ -502,7 +524,9 @@ static bool read_chunk_line(http_conn *c, struct evbuffer *in)
     c->left = 0;
     for (; i < n && i < 16; i++) {
         const char ch = lower(line[i]);
-        const int digit = ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+        const int digit = ch >= '0' && ch <= '9'   ? ch - '0'
+                          : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10
+                                                   : -1;
         if (digit < 0) break;
         c->left = c->left << 4 | (uint64_t)digit;
     }
@@ -555,7 +579,8 @@ static bool step(http_conn *c)
     case CONN_CHUNK_DATA: return read_chunk_data(c, in);
     case CONN_TRAILER: return read_trailer(c, in);
     case CONN_ANSWER:
-        /* What follows is left in the socket once enough is here; a closed one is then noticed by writing. */
+        /* What follows is left in the socket once enough is here; a closed one is then noticed by
+         * writing. */
         if (evbuffer_get_length(in) > MAX_PIPELINED) bufferevent_disable(c->bev, EV_READ);
         return false;
     case CONN_LINGER: evbuffer_drain(in, evbuffer_get_length(in)); return false;
@@ -563,7 +588,8 @@ static bool step(http_conn *c)
     return false;
 }
 
-/* Goes as far as the bytes at hand allow. An answer given inside comes back here through the loop, not by recursion. */
+/* Goes as far as the bytes at hand allow. An answer given inside comes back here through the loop,
+ * not by recursion. */
 static void read_more(http_conn *c)
 {
     if (c->reading) return;
@@ -587,7 +613,8 @@ static void on_write(struct bufferevent *bev, void *arg)
     http *h = c->owner;
     (void)bev;
     if (c->state == CONN_LINGER) {
-        /* all is sent: say so, and give the other side a moment to read it before the socket goes */
+        /* all is sent: say so, and give the other side a moment to read it before the socket goes
+         */
         shutdown(bufferevent_getfd(c->bev), SHUT_WR);
         set_deadline(c, LINGER_S);
     } else if (c->state == CONN_ANSWER) {
@@ -606,12 +633,14 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     http_conn *c = arg;
     (void)fd;
     (void)what;
-    const bool in_request = c->state != CONN_HEAD || evbuffer_get_length(bufferevent_get_input(c->bev)) > 0;
+    const bool in_request =
+        c->state != CONN_HEAD || evbuffer_get_length(bufferevent_get_input(c->bev)) > 0;
     if (c->state == CONN_LINGER || !in_request) conn_lost(c);
     else refuse(c, 408, "the request did not arrive in time");
 }
 
-static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *from, int len, void *arg)
+static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *from, int len,
+                      void *arg)
 {
     http *h = arg;
     (void)l;
@@ -647,7 +676,7 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
 
 /* ---- the loop ---- */
 
-static void on_wake(evutil_socket_t fd, short what, void *arg)
+static void on_posts(evutil_socket_t fd, short what, void *arg)
 {
     http *h = arg;
     (void)fd;
@@ -674,8 +703,21 @@ bool http_post(http *h, void (*fn)(void *arg), void *arg)
     *h->last = p;
     h->last = &p->next;
     pthread_mutex_unlock(&h->lock);
-    event_active(h->wake, EV_READ, 0);
+    event_active(h->posts, EV_READ, 0);
     return true;
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+    http *h = arg;
+    (void)fd;
+    (void)what;
+    h->handler.woken(h->handler.arg);
+}
+
+void http_wake(http *h)
+{
+    event_active(h->wake, EV_READ, 0); /* active already: nothing is added */
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -708,7 +750,8 @@ status http_on_signal(http *h, int number, void (*fn)(void *arg, int number), vo
     struct signal_handler *s = &h->signals[h->n_signals];
     CHECK(h->n_signals < 4);
     *s = (struct signal_handler){ evsignal_new(h->base, number, on_signal, s), fn, arg };
-    if (!s->event || event_add(s->event, NULL) != 0) return error_set(e, E_NOMEM, "server: no signal handler");
+    if (!s->event || event_add(s->event, NULL) != 0)
+        return error_set(e, E_NOMEM, "server: no signal handler");
     h->n_signals++;
     return OK;
 }
@@ -718,19 +761,24 @@ status http_on_signal(http *h, int number, void (*fn)(void *arg, int number), vo
 static status bind_to(http *h, error *e)
 {
     char port[8];
-    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found;
+    struct addrinfo hints = { .ai_family = AF_UNSPEC,
+                              .ai_socktype = SOCK_STREAM,
+                              .ai_flags = AI_PASSIVE },
+                    *found;
     snprintf(port, sizeof port, "%d", h->options.port);
     const int r = getaddrinfo(h->options.host, port, &hints, &found);
     if (r) return error_set(e, E_IO, "server: %s: %s", h->options.host, gai_strerror(r));
     int failed = 0;
     for (struct addrinfo *a = found; a && !h->listener; a = a->ai_next) {
-        h->listener = evconnlistener_new_bind(h->base, on_accept, h, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE, -1,
+        h->listener = evconnlistener_new_bind(h->base, on_accept, h,
+                                              LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE, -1,
                                               a->ai_addr, (int)a->ai_addrlen);
         failed = errno;
     }
     freeaddrinfo(found);
     if (!h->listener)
-        return error_set(e, E_IO, "server: %s:%d: cannot listen: %s", h->options.host, h->options.port, strerror(failed));
+        return error_set(e, E_IO, "server: %s:%d: cannot listen: %s", h->options.host,
+                         h->options.port, strerror(failed));
     struct sockaddr_storage bound;
     socklen_t n = sizeof bound;
     if (getsockname(evconnlistener_get_fd(h->listener), (struct sockaddr *)&bound, &n) == 0)
@@ -741,7 +789,8 @@ static status bind_to(http *h, error *e)
 
 status http_open(http **out, const http_options *o, const http_handler *handler, error *e)
 {
-    if (evthread_use_pthreads() != 0) return error_set(e, E_NOMEM, "server: no threads in the event library");
+    if (evthread_use_pthreads() != 0)
+        return error_set(e, E_NOMEM, "server: no threads in the event library");
     http *h = mem_zalloc(sizeof *h);
     if (!h) return error_set(e, E_NOMEM, "server: out of memory");
     h->options = *o;
@@ -749,7 +798,8 @@ status http_open(http **out, const http_options *o, const http_handler *handler,
     h->last = &h->first;
     pthread_mutex_init(&h->lock, NULL);
     h->base = event_base_new();
-    if (h->base) h->wake = event_new(h->base, -1, 0, on_wake, h);
+    if (h->base) h->posts = event_new(h->base, -1, 0, on_posts, h);
+    if (h->posts) h->wake = event_new(h->base, -1, 0, on_wake, h);
     status s = h->wake ? bind_to(h, e) : error_set(e, E_NOMEM, "server: out of memory");
     if (s) http_close(h);
     else *out = h;
@@ -793,6 +843,7 @@ void http_close(http *h)
         h->first = p->next;
         mem_free(p);
     }
+    if (h->posts) event_free(h->posts);
     if (h->wake) event_free(h->wake);
     if (h->base) event_base_free(h->base);
     pthread_mutex_destroy(&h->lock);
@@ -824,6 +875,12 @@ str http_body(const http_conn *c)
 int http_refused(const http_conn *c)
 {
     return c->refused;
+}
+
+void http_take_body(http_conn *c, buf *out)
+{
+    *out = c->body;
+    buf_init(&c->body, c->owner->options.max_body);
 }
 
 void http_set_user(http_conn *c, void *user)

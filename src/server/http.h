@@ -1,9 +1,12 @@
-/* http.h - HTTP/1.1 over libevent's buffered sockets: one loop thread, one exchange at a time per connection.
+/* http.h - HTTP/1.1 over libevent's buffered sockets: one loop thread, one exchange at a time per
+ * connection.
  *
- * libevent's own HTTP layer answers its errors in HTML, counts no connections and accepts differing lengths, so the framing
- * is done here and libevent keeps sockets, buffers and timers. Guarantees: bounded heads, bodies, connections and times;
- * differing or doubled lengths are refused; a client that leaves is reported at once, whatever it was waiting for; answers
- * leave in the order of the requests. All functions but http_post and http_stop belong to the loop thread. */
+ * libevent's own HTTP layer answers its errors in HTML, counts no connections and accepts differing
+ * lengths, so the framing is done here and libevent keeps sockets, buffers and timers. Guarantees:
+ * bounded heads, bodies, connections and times; differing or doubled lengths are refused; a client
+ * that leaves is reported at once, whatever it was waiting for; answers leave in the order of the
+ * requests. All functions but http_post,
+ * http_wake and http_stop belong to the loop thread. */
 #ifndef SERVER_HTTP_H
 #define SERVER_HTTP_H
 #include "base/buf.h"
@@ -12,17 +15,18 @@ typedef struct http http;
 typedef struct http_conn http_conn;
 
 typedef struct http_options {
-    const char *host;      /* address or name to listen on */
-    int port;              /* 0: any free one */
-    size_t max_body;       /* bytes */
+    const char *host; /* address or name to listen on */
+    int port;         /* 0: any free one */
+    size_t max_body;  /* bytes */
     int max_connections;
-    int request_s;         /* time for a client to send one request */
-    int write_s;           /* time without a byte taken while bytes wait */
+    int request_s; /* time for a client to send one request */
+    int write_s;   /* time without a byte taken while bytes wait */
 } http_options;
 
 typedef struct http_handler {
     void *arg;
-    /* The head is there. Returns 0 to read the body, or a status: then the body is dropped and `request` follows. */
+    /* The head is there. Returns 0 to read the body, or a status: then the body is dropped and
+     * `request` follows. */
     int (*head)(void *arg, http_conn *c);
     /* A whole request. Answered now or later, with http_reply or http_begin .. http_end. */
     void (*request)(void *arg, http_conn *c);
@@ -30,19 +34,24 @@ typedef struct http_handler {
     void (*gone)(void *arg, http_conn *c);
     /* Bytes that were pending have been taken. */
     void (*drained)(void *arg, http_conn *c);
+    /* Somebody called http_wake since the last time. */
+    void (*woken)(void *arg);
     /* The framing refuses a request: fills the JSON body for the answer. */
     void (*refusal)(void *arg, int status, const char *message, buf *body);
 } http_handler;
 
-status http_open(http **out, const http_options *o, const http_handler *handler, error *e); /* listens */
-void http_run(http *h);                       /* until http_stop */
-void http_stop(http *h);                      /* any thread */
-void http_close(http *h);                     /* after the loop: closes every connection */
+status http_open(http **out, const http_options *o, const http_handler *handler,
+                 error *e); /* listens */
+void http_run(http *h);     /* until http_stop */
+void http_stop(http *h);    /* any thread */
+void http_close(http *h);   /* after the loop: closes every connection */
 int http_port(const http *h);
 int http_connections(const http *h);
-void http_refuse_new(http *h);                /* stops listening */
+void http_refuse_new(http *h); /* stops listening */
 /* Runs fn(arg) on the loop thread soon; any thread. False when memory is short. */
 bool http_post(http *h, void (*fn)(void *arg), void *arg);
+/* Has `woken` called on the loop thread soon; any thread, never blocks or allocates. */
+void http_wake(http *h);
 /* Calls fn(arg) every `ms` on the loop thread. One timer per http. */
 status http_every(http *h, int ms, void (*fn)(void *arg), void *arg, error *e);
 /* Calls fn(arg, number) on the loop thread when the process gets that signal. */
@@ -50,20 +59,23 @@ status http_on_signal(http *h, int number, void (*fn)(void *arg, int number), vo
 
 /* ---- the request; strings live until its answer is complete ---- */
 str http_method(const http_conn *c);
-str http_path(const http_conn *c);            /* without query, not decoded */
+str http_path(const http_conn *c); /* without query, not decoded */
 str http_query(const http_conn *c);
-str http_header(const http_conn *c, const char *name); /* first of that name, trimmed; ptr NULL when absent */
+str http_header(const http_conn *c,
+                const char *name); /* first of that name, trimmed; ptr NULL when absent */
 str http_body(const http_conn *c);
-int http_refused(const http_conn *c);         /* the status that `head` returned */
+void http_take_body(http_conn *c, buf *out); /* moves it to the caller, who frees it */
+int http_refused(const http_conn *c);        /* the status that `head` returned */
 void http_set_user(http_conn *c, void *user);
 void *http_user(const http_conn *c);
 
 /* ---- the answer; `headers` is complete lines, each ending CRLF, or NULL ---- */
 void http_reply(http_conn *c, int status_code, const char *headers, const char *type, str body);
-void http_begin(http_conn *c, int status_code, const char *headers, const char *type); /* a body of unknown length */
+void http_begin(http_conn *c, int status_code, const char *headers,
+                const char *type); /* a body of unknown length */
 void http_put(http_conn *c, str bytes);
 void http_end(http_conn *c);
-void http_abort(http_conn *c);                /* ends a begun answer by closing, once what was put is sent */
+void http_abort(http_conn *c); /* ends a begun answer by closing, once what was put is sent */
 size_t http_pending(const http_conn *c);      /* bytes not yet taken by the client's side */
 int64_t http_last_put_ns(const http_conn *c); /* clock_ns of the last byte handed over */
 const char *http_reason(int status_code);

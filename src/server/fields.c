@@ -1,0 +1,115 @@
+/* fields.c - see fields.h. */
+#include "server/fields.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/jsonw.h"
+#include "base/banned.h"
+
+enum { MOST_JSON = 256 << 20 };
+
+bool fields_refuse(api_error *e, const char *param, const char *fmt, ...)
+{
+    va_list args;
+    *e = (api_error){ .status = 400, .type = "invalid_request_error" };
+    snprintf(e->param, sizeof e->param, "%s", param);
+    va_start(args, fmt);
+    vsnprintf(e->message, sizeof e->message, fmt, args);
+    va_end(args);
+    return false;
+}
+
+static bool wrong_type(api_error *e, const char *key, const json_node *found, const char *want)
+{
+    return fields_refuse(e, key, "'%s': found %s, want %s", key, json_kind_name(found), want);
+}
+
+bool fields_present(const json_node *o, const char *key)
+{
+    const json_node *n = json_get(o, key);
+    return n && json_kind(n) != JSON_NULL;
+}
+
+bool fields_bool(const json_node *o, const char *key, bool *out, api_error *e)
+{
+    if (!fields_present(o, key)) return true;
+    return json_bool(json_get(o, key), out) ||
+           wrong_type(e, key, json_get(o, key), "true or false");
+}
+
+bool fields_int(const json_node *o, const char *key, int64_t min, int64_t max, int *out,
+                api_error *e)
+{
+    int64_t v;
+    double real;
+    if (!fields_present(o, key)) return true;
+    const json_node *n = json_get(o, key);
+    if (json_kind(n) == JSON_REAL && json_f64(n, &real) && real == (double)(int64_t)real)
+        v = (int64_t)real;
+    else if (!json_i64(n, &v)) return wrong_type(e, key, n, "a whole number");
+    if (v < min || v > max)
+        return fields_refuse(e, key, "'%s': found %lld, want a whole number from %lld to %lld", key,
+                             (long long)v, (long long)min, (long long)max);
+    *out = (int)v;
+    return true;
+}
+
+bool fields_i64(const json_node *o, const char *key, int64_t *out, bool *given, api_error *e)
+{
+    *given = fields_present(o, key);
+    return !*given || json_i64(json_get(o, key), out) ||
+           wrong_type(e, key, json_get(o, key), "a whole number");
+}
+
+bool fields_real(const json_node *o, const char *key, double min, double max, float *out,
+                 api_error *e)
+{
+    double v;
+    if (!fields_present(o, key)) return true;
+    const json_node *n = json_get(o, key);
+    if (!json_f64(n, &v)) return wrong_type(e, key, n, "a number");
+    if (!(v >= min && v <= max))
+        return fields_refuse(e, key, "'%s': found %g, want a number from %g to %g", key, v, min,
+                             max);
+    *out = (float)v;
+    return true;
+}
+
+bool fields_text(const json_node *o, const char *key, arena *mem, const char **out, api_error *e)
+{
+    str s;
+    if (!fields_present(o, key)) return true;
+    if (!json_str(json_get(o, key), &s)) return wrong_type(e, key, json_get(o, key), "a string");
+    if (s.len && memchr(s.ptr, '\0', s.len))
+        return fields_refuse(e, key, "'%s': has a NUL character", key);
+    *out = arena_strdup(mem, s);
+    return *out || fields_refuse(e, key, "out of memory");
+}
+
+bool fields_object(const json_node *o, const char *key, const json_node **out, api_error *e)
+{
+    if (!fields_present(o, key)) return true;
+    *out = json_get(o, key);
+    return json_kind(*out) == JSON_OBJECT || wrong_type(e, key, *out, "an object");
+}
+
+bool fields_array(const json_node *o, const char *key, const json_node **out, api_error *e)
+{
+    if (!fields_present(o, key)) return true;
+    *out = json_get(o, key);
+    return json_kind(*out) == JSON_ARRAY || wrong_type(e, key, *out, "an array");
+}
+
+const char *fields_json(const json_node *n, arena *mem)
+{
+    buf b;
+    jsonw w;
+    buf_init(&b, MOST_JSON);
+    jsonw_init(&w, &b);
+    jsonw_node(&w, n);
+    const char *text = b.failed ? NULL : arena_strdup(mem, buf_view(&b));
+    buf_free(&b);
+    return text;
+}

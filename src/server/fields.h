@@ -1,0 +1,37 @@
+/* fields.h - strict reading of a request's JSON: every field has one type and one range, and a
+ * refusal names it.
+ *
+ * A missing or null member leaves the value as it was. Every function returns false after filling
+ * the api_error. */
+#ifndef SERVER_FIELDS_H
+#define SERVER_FIELDS_H
+#include "base/arena.h"
+#include "base/json.h"
+
+typedef struct api_error {
+    int status;       /* HTTP */
+    const char *type; /* "invalid_request_error", ... */
+    const char *code; /* NULL: null */
+    char param[96];   /* "": null */
+    char message[640];
+    int n_prompt, n_ctx; /* > 0: a prompt longer than the context */
+} api_error;
+
+/* Fills e with a 400 about `param` and returns false. */
+bool fields_refuse(api_error *e, const char *param, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+bool fields_present(const json_node *o, const char *key); /* there and not null */
+bool fields_bool(const json_node *o, const char *key, bool *out, api_error *e);
+bool fields_int(const json_node *o, const char *key, int64_t min, int64_t max, int *out,
+                api_error *e);
+bool fields_i64(const json_node *o, const char *key, int64_t *out, bool *given, api_error *e);
+bool fields_real(const json_node *o, const char *key, double min, double max, float *out,
+                 api_error *e);
+/* NUL-terminated copy in the arena; refuses NUL bytes inside. */
+bool fields_text(const json_node *o, const char *key, arena *mem, const char **out, api_error *e);
+bool fields_object(const json_node *o, const char *key, const json_node **out, api_error *e);
+bool fields_array(const json_node *o, const char *key, const json_node **out, api_error *e);
+/* A node as JSON text in the arena; NULL when memory is short. */
+const char *fields_json(const json_node *n, arena *mem);
+#endif

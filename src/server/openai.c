@@ -1,0 +1,631 @@
+/* openai.c - see openai.h. Shapes as the OpenAI API reference gives them, with the extra fields
+ * that local servers share: reasoning_content, timings, top_k, min_p, repetition_penalty,
+ * chat_template_kwargs, return_progress, block. */
+#include "server/openai.h"
+
+#include "base/mem.h"
+#include "base/banned.h"
+
+static void text_member(jsonw *w, const char *key, const char *value)
+{
+    jsonw_key(w, key);
+    if (value) jsonw_text(w, value);
+    else jsonw_null(w);
+}
+
+static void int_member(jsonw *w, const char *key, int64_t value)
+{
+    jsonw_key(w, key);
+    jsonw_i64(w, value);
+}
+
+void openai_error(const api_error *e, buf *out)
+{
+    jsonw w;
+    jsonw_init(&w, out);
+    jsonw_object(&w);
+    jsonw_key(&w, "error");
+    jsonw_object(&w);
+    text_member(&w, "message", e->message);
+    text_member(&w, "type", e->type);
+    text_member(&w, "param", e->param[0] ? e->param : NULL);
+    text_member(&w, "code", e->code);
+    if (e->n_ctx) {
+        int_member(&w, "n_prompt_tokens", e->n_prompt);
+        int_member(&w, "n_ctx", e->n_ctx);
+    }
+    jsonw_end_object(&w);
+    jsonw_end_object(&w);
+}
+
+/* ---- models ---- */
+
+static void write_model(jsonw *w, const service *s)
+{
+    jsonw_object(w);
+    text_member(w, "id", s->name);
+    text_member(w, "object", "model");
+    int_member(w, "created", s->created);
+    text_member(w, "owned_by", "ingot");
+    jsonw_key(w, "meta");
+    jsonw_object(w);
+    int_member(w, "context_length", s->context);
+    int_member(w, "n_ctx", s->context);
+    int_member(w, "n_vocab", s->info.n_token);
+    int_member(w, "size", (int64_t)s->info.king_bytes);
+    text_member(w, "pack", s->info.identity);
+    text_member(w, "drafter", s->info.drafter);
+    jsonw_end_object(w);
+    jsonw_end_object(w);
+}
+
+void openai_model(const service *s, buf *out)
+{
+    jsonw w;
+    jsonw_init(&w, out);
+    write_model(&w, s);
+}
+
+void openai_models(const service *s, buf *out)
+{
+    jsonw w;
+    jsonw_init(&w, out);
+    jsonw_object(&w);
+    text_member(&w, "object", "list");
+    jsonw_key(&w, "data");
+    jsonw_array(&w);
+    write_model(&w, s);
+    jsonw_end_array(&w);
+    jsonw_end_object(&w);
+}
+
+/* ---- requests ---- */
+
+static bool parse_common(call *c, const json_node *body, api_error *e)
+{
+    const json_node *options = NULL;
+    const char *model = NULL;
+    if (!fields_text(body, "model", &c->mem, &model, e) ||
+        !fields_bool(body, "stream", &c->stream, e) ||
+        !fields_object(body, "stream_options", &options, e))
+        return false;
+    if (options && !c->stream)
+        return fields_refuse(e, "stream_options", "'stream_options': only with 'stream': true");
+    if (!fields_bool(options, "include_usage", &c->include_usage, e) ||
+        !fields_bool(body, "return_progress", &c->return_progress, e) ||
+        !fields_int(body, "n", 1, CALL_MAX_CHOICES, &c->sampling.n, e) ||
+        !call_parse_stop(c, body, "stop", e) ||
+        !fields_int(body, "max_tokens", 1, 1 << 30, &c->sampling.max_tokens, e))
+        return false;
+    return call_parse_sampling(c, body, e);
+}
+
+static bool parse_response_format(call *c, const json_node *body, api_error *e)
+{
+    const json_node *format = NULL, *holder = NULL;
+    if (!fields_object(body, "response_format", &format, e)) return false;
+    if (!format) return true;
+    const char *type = json_text(json_get(format, "type"));
+    if (type && strcmp(type, "text") == 0) return true;
+    if (type && strcmp(type, "json_object") == 0) {
+        c->sampling.schema = "{\"type\":\"object\"}";
+        return true;
+    }
+    if (!type || strcmp(type, "json_schema") != 0)
+        return fields_refuse(
+            e, "response_format",
+            "'response_format.type': found \"%.40s\", want text, json_object or json_schema",
+            type ? type : "(none)");
+    if (!fields_object(format, "json_schema", &holder, e)) return false;
+    const json_node *schema = json_get(holder, "schema");
+    if (json_kind(schema) != JSON_OBJECT)
+        return fields_refuse(e, "response_format",
+                             "'response_format.json_schema.schema': found %s, want an object",
+                             json_kind_name(schema));
+    c->sampling.schema = fields_json(schema, &c->mem);
+    return c->sampling.schema || fields_refuse(e, "response_format", "out of memory");
+}
+
+static bool parse_chat_logprobs(call *c, const json_node *body, api_error *e)
+{
+    int top = -1;
+    if (!fields_bool(body, "logprobs", &c->sampling.logprobs, e) ||
+        !fields_int(body, "top_logprobs", 0, 20, &top, e))
+        return false;
+    if (top > 0 && !c->sampling.logprobs)
+        return fields_refuse(e, "top_logprobs", "'top_logprobs': only with 'logprobs': true");
+    c->top_logprobs = top > 0 ? top : 0;
+    c->sampling.top_logprobs = c->sampling.logprobs ? c->top_logprobs : -1;
+    return true;
+}
+
+static bool parse_thinking(call *c, const json_node *body, api_error *e)
+{
+    ingot_prompt *p = &c->prompts[0];
+    const json_node *kwargs = NULL;
+    if (!fields_text(body, "reasoning_effort", &c->mem, &p->reasoning_effort, e) ||
+        !fields_object(body, "chat_template_kwargs", &kwargs, e) ||
+        !fields_int(body, "reasoning_budget", -1, 1 << 30, &c->sampling.thinking_budget, e))
+        return false;
+    static const char *const efforts[] = { "none",   "off",  "minimal", "low",
+                                           "medium", "high", "xhigh",   "max" };
+    bool known = p->reasoning_effort == NULL;
+    for (size_t i = 0; !known && i < sizeof efforts / sizeof *efforts; i++)
+        known = strcmp(p->reasoning_effort, efforts[i]) == 0;
+    if (!known)
+        return fields_refuse(
+            e, "reasoning_effort",
+            "'reasoning_effort': found \"%.40s\", want none, minimal, low, medium, high or xhigh",
+            p->reasoning_effort);
+    if (c->sampling.thinking_budget == 0 && fields_present(body, "reasoning_budget"))
+        p->thinking = INGOT_THINKING_OFF;
+    if (c->sampling.thinking_budget < 0) c->sampling.thinking_budget = 0; /* -1: no limit */
+    if (kwargs) p->template_args = fields_json(kwargs, &c->mem);
+    return !kwargs || p->template_args || fields_refuse(e, "chat_template_kwargs", "out of memory");
+}
+
+static bool parse_chat(call *c, const json_node *body, api_error *e)
+{
+    const json_node *messages = NULL, *tools = NULL;
+    bool parallel = true;
+    c->n_prompts = 1;
+    c->prompts[0] = INGOT_INIT(ingot_prompt);
+    if (!fields_array(body, "messages", &messages, e)) return false;
+    if (json_len(messages) == 0)
+        return fields_refuse(e, "messages", "'messages': want a list with at least one message");
+    if (!parse_common(c, body, e) ||
+        !fields_int(body, "max_completion_tokens", 1, 1 << 30, &c->sampling.max_tokens, e) ||
+        !fields_array(body, "tools", &tools, e) ||
+        !call_parse_tools(c, tools, json_get(body, "tool_choice"), e) ||
+        !fields_bool(body, "parallel_tool_calls", &parallel, e) ||
+        !parse_response_format(c, body, e) || !parse_chat_logprobs(c, body, e) ||
+        !parse_thinking(c, body, e))
+        return false;
+    c->sampling.single_call = !parallel;
+    c->prompts[0].messages = fields_json(messages, &c->mem);
+    return c->prompts[0].messages || fields_refuse(e, "messages", "out of memory");
+}
+
+static bool parse_ids(call *c, const json_node *array, ingot_prompt *p, api_error *e)
+{
+    const size_t n = json_len(array);
+    int32_t *ids = arena_array(&c->mem, n + 1, sizeof *ids);
+    if (!ids) return fields_refuse(e, "prompt", "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        int64_t id;
+        if (!json_i64(json_at(array, i), &id) || id < 0 || id >= c->service->info.n_vocab)
+            return fields_refuse(e, "prompt", "'prompt': item %zu: want a token id below %d", i,
+                                 c->service->info.n_vocab);
+        ids[i] = (int32_t)id;
+    }
+    p->tokens = ids;
+    p->n_tokens = n;
+    return true;
+}
+
+static bool parse_one_prompt(call *c, const json_node *node, api_error *e)
+{
+    str text;
+    ingot_prompt *p = &c->prompts[c->n_prompts];
+    *p = INGOT_INIT(ingot_prompt);
+    if (json_kind(node) == JSON_ARRAY && json_len(node) > 0) {
+        if (!parse_ids(c, node, p, e)) return false;
+    } else if (json_str(node, &text) && text.len > 0) {
+        p->text = arena_strdup(&c->mem, text);
+        p->text_len = text.len;
+        if (!p->text) return fields_refuse(e, "prompt", "out of memory");
+    } else {
+        return fields_refuse(
+            e, "prompt",
+            "'prompt': want a text, a list of texts or a list of token ids, none of them empty");
+    }
+    c->n_prompts++;
+    return true;
+}
+
+static bool parse_prompts(call *c, const json_node *node, api_error *e)
+{
+    const size_t n = json_len(node);
+    const json_type first = json_kind(json_at(node, 0));
+    if (json_kind(node) != JSON_ARRAY || (first != JSON_STRING && first != JSON_ARRAY))
+        return parse_one_prompt(c, node, e);
+    if (n > CALL_MAX_PROMPTS)
+        return fields_refuse(e, "prompt", "'prompt': found %zu prompts, want at most %d", n,
+                             CALL_MAX_PROMPTS);
+    for (size_t i = 0; i < n; i++) {
+        if (json_kind(json_at(node, i)) != first)
+            return fields_refuse(e, "prompt", "'prompt': item %zu is of another kind", i);
+        if (!parse_one_prompt(c, json_at(node, i), e)) return false;
+    }
+    return true;
+}
+
+static bool parse_completion(call *c, const json_node *body, api_error *e)
+{
+    static const char *const refused[] = { "suffix", "best_of", "echo" };
+    int top = -1;
+    c->legacy = true;
+    c->sampling.raw = true;
+    if (!fields_present(body, "prompt")) return fields_refuse(e, "prompt", "'prompt': missing");
+    if (!parse_common(c, body, e) || !fields_int(body, "logprobs", 0, 5, &top, e) ||
+        !parse_prompts(c, json_get(body, "prompt"), e))
+        return false;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const json_node *n = json_get(body, refused[i]);
+        int64_t one;
+        const bool harmless = !fields_present(body, refused[i]) || json_kind(n) == JSON_FALSE ||
+                              (json_i64(n, &one) && one == 1);
+        if (!harmless) return fields_refuse(e, refused[i], "'%s': not supported", refused[i]);
+    }
+    c->sampling.logprobs = top >= 0;
+    c->sampling.top_logprobs = c->top_logprobs = top;
+    return true;
+}
+
+/* ---- replies ---- */
+
+static const char *finish_name(const call *c, ingot_finish f)
+{
+    if (f == INGOT_FINISH_LENGTH) return "length";
+    return f == INGOT_FINISH_TOOL_CALLS && !c->legacy ? "tool_calls" : "stop";
+}
+
+static void write_usage(const call *c, jsonw *w)
+{
+    ingot_usage u;
+    call_sum_usage(c, &u);
+    jsonw_key(w, "usage");
+    jsonw_object(w);
+    int_member(w, "prompt_tokens", u.prompt_tokens);
+    int_member(w, "completion_tokens", u.completion_tokens);
+    int_member(w, "total_tokens", u.prompt_tokens + u.completion_tokens);
+    jsonw_key(w, "prompt_tokens_details");
+    jsonw_object(w);
+    int_member(w, "cached_tokens", u.cached_tokens);
+    jsonw_end_object(w);
+    jsonw_key(w, "completion_tokens_details");
+    jsonw_object(w);
+    int_member(w, "reasoning_tokens", u.reasoning_tokens);
+    jsonw_end_object(w);
+    jsonw_end_object(w);
+}
+
+static void write_timings(const call *c, jsonw *w)
+{
+    ingot_usage u;
+    call_sum_usage(c, &u);
+    jsonw_key(w, "timings");
+    call_write_timings(w, &u);
+}
+
+static void write_head(const call *c, jsonw *w, const char *object)
+{
+    jsonw_object(w);
+    text_member(w, "id", c->id);
+    text_member(w, "object", object);
+    int_member(w, "created", c->created);
+    text_member(w, "model", c->service->name);
+}
+
+static void write_reasoning(const call *c, jsonw *w, str text)
+{
+    jsonw_key(w, "reasoning_content");
+    jsonw_str(w, text);
+    if (!c->service->reasoning_both) return;
+    jsonw_key(w, "reasoning");
+    jsonw_str(w, text);
+}
+
+static void write_call(jsonw *w, const tool_call *t)
+{
+    jsonw_object(w);
+    text_member(w, "id", t->id);
+    text_member(w, "type", "function");
+    jsonw_key(w, "function");
+    jsonw_object(w);
+    text_member(w, "name", t->name);
+    jsonw_key(w, "arguments");
+    jsonw_str(w, t->arguments.len ? buf_view(&t->arguments) : STR("{}"));
+    jsonw_end_object(w);
+    jsonw_end_object(w);
+}
+
+static void write_message(const call *c, jsonw *w, const choice *k)
+{
+    jsonw_key(w, "message");
+    jsonw_object(w);
+    text_member(w, "role", "assistant");
+    jsonw_key(w, "content");
+    if (k->content.len || (!k->n_calls && !k->reasoning.len)) jsonw_str(w, buf_view(&k->content));
+    else jsonw_null(w);
+    if (k->reasoning.len) write_reasoning(c, w, buf_view(&k->reasoning));
+    if (k->n_calls) {
+        jsonw_key(w, "tool_calls");
+        jsonw_array(w);
+        for (int i = 0; i < k->n_calls; i++) write_call(w, &k->calls[i]);
+        jsonw_end_array(w);
+    }
+    jsonw_end_object(w);
+}
+
+static void write_logprob_list(jsonw *w, str elements)
+{
+    jsonw_object(w);
+    jsonw_key(w, "content");
+    jsonw_array(w);
+    if (elements.len) jsonw_raw(w, elements);
+    jsonw_end_array(w);
+    jsonw_end_object(w);
+}
+
+static void chat_whole(call *c, buf *out)
+{
+    jsonw w;
+    jsonw_init(&w, out);
+    write_head(c, &w, "chat.completion");
+    jsonw_key(&w, "choices");
+    jsonw_array(&w);
+    for (int i = 0; i < c->n_choices; i++) {
+        const choice *k = &c->choices[i];
+        jsonw_object(&w);
+        int_member(&w, "index", i);
+        write_message(c, &w, k);
+        text_member(&w, "finish_reason", finish_name(c, k->finish));
+        jsonw_key(&w, "logprobs");
+        if (c->sampling.logprobs) write_logprob_list(&w, buf_view(&k->logprobs));
+        else jsonw_null(&w);
+        jsonw_end_object(&w);
+    }
+    jsonw_end_array(&w);
+    write_usage(c, &w);
+    write_timings(c, &w);
+    jsonw_end_object(&w);
+}
+
+/* ---- chat streams ---- */
+
+static void chunk_begin(const call *c, jsonw *w, buf *out, int index)
+{
+    call_event_begin(out, NULL);
+    jsonw_init(w, out);
+    write_head(c, w, "chat.completion.chunk");
+    jsonw_key(w, "choices");
+    jsonw_array(w);
+    jsonw_object(w);
+    int_member(w, "index", index);
+    jsonw_key(w, "delta");
+    jsonw_object(w);
+}
+
+/* After the delta's members; `ev` may carry logprobs; finish NULL: null. */
+static void chunk_end(const call *c, jsonw *w, buf *out, const char *finish, str logprobs)
+{
+    jsonw_end_object(w);
+    text_member(w, "finish_reason", finish);
+    if (c->sampling.logprobs) {
+        jsonw_key(w, "logprobs");
+        if (logprobs.len) write_logprob_list(w, logprobs);
+        else jsonw_null(w);
+    }
+    jsonw_end_object(w);
+    jsonw_end_array(w);
+    if (c->include_usage) {
+        jsonw_key(w, "usage");
+        jsonw_null(w);
+    }
+    jsonw_end_object(w);
+    call_event_end(out);
+}
+
+static void chat_begin(call *c, buf *out)
+{
+    for (int i = 0; i < c->n_choices; i++) {
+        jsonw w;
+        chunk_begin(c, &w, out, i);
+        text_member(&w, "role", "assistant");
+        text_member(&w, "content", "");
+        chunk_end(c, &w, out, NULL, (str){ 0 });
+    }
+}
+
+static void progress_chunk(const call *c, buf *out, const ingot_event *ev)
+{
+    jsonw w;
+    if (!c->return_progress || ev->total == 0) return;
+    call_event_begin(out, NULL);
+    jsonw_init(&w, out);
+    write_head(c, &w, "chat.completion.chunk");
+    jsonw_key(&w, "choices");
+    jsonw_array(&w);
+    jsonw_end_array(&w);
+    jsonw_key(&w, "prompt_progress");
+    jsonw_object(&w);
+    int_member(&w, "total", ev->total);
+    int_member(&w, "processed", ev->done);
+    jsonw_end_object(&w);
+    jsonw_end_object(&w);
+    call_event_end(out);
+}
+
+static void write_call_delta(jsonw *w, const tool_call *t, int index, bool first, str piece)
+{
+    jsonw_key(w, "tool_calls");
+    jsonw_array(w);
+    jsonw_object(w);
+    int_member(w, "index", index);
+    if (first) {
+        text_member(w, "id", t->id);
+        text_member(w, "type", "function");
+    }
+    jsonw_key(w, "function");
+    jsonw_object(w);
+    if (first) text_member(w, "name", t->name);
+    jsonw_key(w, "arguments");
+    jsonw_str(w, piece);
+    jsonw_end_object(w);
+    jsonw_end_object(w);
+    jsonw_end_array(w);
+}
+
+static void chat_event(call *c, int prompt, const ingot_event *ev, buf *out)
+{
+    choice *k = &c->choices[ev->choice];
+    const str piece = { ev->text, ev->len };
+    jsonw w;
+    (void)prompt; /* a chat has one */
+    if (ev->kind == INGOT_PROGRESS) {
+        progress_chunk(c, out, ev);
+        return;
+    }
+    if (ev->kind == INGOT_TOOL_END && !ev->n_logprobs) return;
+    chunk_begin(c, &w, out, ev->choice);
+    if (ev->kind == INGOT_TEXT) {
+        jsonw_key(&w, "content");
+        jsonw_str(&w, piece);
+    } else if (ev->kind == INGOT_THINKING) {
+        write_reasoning(c, &w, piece);
+    } else if (ev->kind == INGOT_TOOL_BEGIN || ev->kind == INGOT_TOOL_ARGUMENTS) {
+        const bool first = ev->kind == INGOT_TOOL_BEGIN;
+        write_call_delta(&w, &k->calls[k->n_calls - 1], k->n_calls - 1, first,
+                         first ? (str){ 0 } : piece);
+    }
+    chunk_end(c, &w, out, ev->kind == INGOT_END ? finish_name(c, ev->finish) : NULL,
+              buf_view(&k->logprobs));
+    buf_clear(&k->logprobs); /* sent */
+}
+
+static void stream_end(call *c, buf *out)
+{
+    jsonw w;
+    call_event_begin(out, NULL);
+    jsonw_init(&w, out);
+    write_head(c, &w, c->legacy ? "text_completion" : "chat.completion.chunk");
+    jsonw_key(&w, "choices");
+    jsonw_array(&w);
+    jsonw_end_array(&w);
+    write_usage(c, &w);
+    write_timings(c, &w);
+    jsonw_end_object(&w);
+    call_event_end(out);
+}
+
+static void openai_end(call *c, buf *out)
+{
+    if (c->include_usage) stream_end(c, out);
+    buf_text(out, "data: [DONE]\n\n");
+}
+
+/* ---- the old completions ---- */
+
+/* Parallel lists instead of one list of objects; made from the elements kept for the newer shape.
+ */
+static void write_old_logprobs(jsonw *w, const choice *k, size_t text_offset)
+{
+    buf list;
+    json_doc *doc = NULL;
+    static const char *const keys[] = { "tokens", "token_logprobs", "top_logprobs", "text_offset" };
+    buf_init(&list, CALL_MAX_OUTPUT);
+    buf_char(&list, '[');
+    buf_add(&list, buf_view(&k->logprobs));
+    buf_char(&list, ']');
+    if (list.failed || json_parse(&doc, buf_view(&list), 0, "logprobs", NULL)) {
+        jsonw_null(w);
+        buf_free(&list);
+        return;
+    }
+    const json_node *root = json_root(doc);
+    jsonw_object(w);
+    for (int part = 0; part < 4; part++) {
+        size_t offset = text_offset;
+        jsonw_key(w, keys[part]);
+        jsonw_array(w);
+        for (size_t i = 0; i < json_len(root); i++) {
+            const json_node *item = json_at(root, i), *top = json_get(item, "top_logprobs");
+            if (part == 0) jsonw_node(w, json_get(item, "token"));
+            if (part == 1) jsonw_node(w, json_get(item, "logprob"));
+            if (part == 3) jsonw_u64(w, offset);
+            offset += json_len(json_get(item, "bytes"));
+            if (part != 2) continue;
+            jsonw_object(w);
+            for (size_t j = 0; j < json_len(top); j++) {
+                str name = { 0 };
+                json_str(json_get(json_at(top, j), "token"), &name);
+                jsonw_key_str(w, name);
+                jsonw_node(w, json_get(json_at(top, j), "logprob"));
+            }
+            jsonw_end_object(w);
+        }
+        jsonw_end_array(w);
+    }
+    jsonw_end_object(w);
+    json_free(doc);
+    buf_free(&list);
+}
+
+static void write_old_choice(const call *c, jsonw *w, int index, str text, const char *finish,
+                             size_t offset)
+{
+    const choice *k = &c->choices[index];
+    jsonw_object(w);
+    int_member(w, "index", index);
+    jsonw_key(w, "text");
+    jsonw_str(w, text);
+    text_member(w, "finish_reason", finish);
+    jsonw_key(w, "logprobs");
+    if (c->sampling.logprobs) write_old_logprobs(w, k, offset);
+    else jsonw_null(w);
+    jsonw_end_object(w);
+}
+
+static void completion_whole(call *c, buf *out)
+{
+    jsonw w;
+    jsonw_init(&w, out);
+    write_head(c, &w, "text_completion");
+    jsonw_key(&w, "choices");
+    jsonw_array(&w);
+    for (int i = 0; i < c->n_choices; i++)
+        write_old_choice(c, &w, i, buf_view(&c->choices[i].content),
+                         finish_name(c, c->choices[i].finish), 0);
+    jsonw_end_array(&w);
+    write_usage(c, &w);
+    write_timings(c, &w);
+    jsonw_end_object(&w);
+}
+
+static void completion_begin(call *c, buf *out)
+{
+    (void)c; /* the old shape has no opening */
+    (void)out;
+}
+
+static void completion_event(call *c, int prompt, const ingot_event *ev, buf *out)
+{
+    const int index = prompt * call_n(c) + ev->choice;
+    choice *k = &c->choices[index];
+    jsonw w;
+    if (ev->kind == INGOT_PROGRESS) {
+        progress_chunk(c, out, ev);
+        return;
+    }
+    call_event_begin(out, NULL);
+    jsonw_init(&w, out);
+    write_head(c, &w, "text_completion");
+    jsonw_key(&w, "choices");
+    jsonw_array(&w);
+    const bool last = ev->kind == INGOT_END;
+    write_old_choice(c, &w, index, last ? (str){ 0 } : (str){ ev->text, ev->len },
+                     last ? finish_name(c, ev->finish) : NULL,
+                     k->content.len - (last ? 0 : ev->len));
+    jsonw_end_array(&w);
+    jsonw_end_object(&w);
+    call_event_end(out);
+    buf_clear(&k->logprobs);
+}
+
+const dialect openai_chat = { NULL,       parse_chat, chat_begin,  chat_event,
+                              openai_end, chat_whole, openai_error };
+const dialect openai_completion = {
+    NULL,       parse_completion, completion_begin, completion_event,
+    openai_end, completion_whole, openai_error
+};

@@ -1,0 +1,13 @@
+/* openai.h - the dialects of /v1/chat/completions and /v1/completions, and the shapes of
+ * /v1/models. */
+#ifndef SERVER_OPENAI_H
+#define SERVER_OPENAI_H
+#include "server/call.h"
+
+extern const dialect openai_chat, openai_completion;
+
+/* {"error": {"message", "type", "param", "code"}} */
+void openai_error(const api_error *e, buf *out);
+void openai_model(const service *s, buf *out);
+void openai_models(const service *s, buf *out);
+#endif

@@ -1,0 +1,219 @@
+/* routes.c - see routes.h; and the small routes that need no file of their own. */
+#include "server/routes.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "server/metrics.h"
+#include "server/openai.h"
+#include "base/banned.h"
+
+/* ---- small routes ---- */
+
+static bool get_models(const service *s, str path, buf *out, api_error *e)
+{
+    (void)path;
+    (void)e;
+    openai_models(s, out);
+    return true;
+}
+
+static bool get_model(const service *s, str path, buf *out, api_error *e)
+{
+    const size_t at = str_find(path, STR("/models/"));
+    const str name = str_sub(path, at + 8, path.len);
+    if (str_eq(name, str_from(s->name))) {
+        openai_model(s, out);
+        return true;
+    }
+    *e = (api_error){ .status = 404, .type = "not_found_error", .code = "model_not_found" };
+    snprintf(e->message, sizeof e->message, "the model '%.*s' is not served here",
+             (int)(name.len < 80 ? name.len : 80), name.ptr);
+    return false;
+}
+
+static bool parse_object(str body, json_doc **doc, api_error *e)
+{
+    error je;
+    if (json_parse(doc, body, JSON_KEEP_BIGINT, "body", &je))
+        return fields_refuse(e, "", "%s", je.text);
+    if (json_kind(json_root(*doc)) == JSON_OBJECT) return true;
+    fields_refuse(e, "", "body: found %s, want a JSON object", json_kind_name(json_root(*doc)));
+    json_free(*doc);
+    return false;
+}
+
+static bool tokenize(const service *s, const json_node *in, buf *out, api_error *e)
+{
+    str text;
+    ingot_tokens ids;
+    ingot_error ie;
+    jsonw w;
+    if (!json_str(json_get(in, "content"), &text))
+        return fields_refuse(e, "content", "'content': want a string");
+    const ingot_status is =
+        ingot_tokenize(s->model, text.ptr, text.len, INGOT_SPECIAL_ALL, &ids, &ie);
+    if (is != INGOT_OK) {
+        *e = call_error_of(is, &ie);
+        return false;
+    }
+    jsonw_init(&w, out);
+    jsonw_object(&w);
+    jsonw_key(&w, "tokens");
+    jsonw_array(&w);
+    for (size_t i = 0; i < ids.len; i++) jsonw_i64(&w, ids.ids[i]);
+    jsonw_end_array(&w);
+    jsonw_end_object(&w);
+    ingot_tokens_free(&ids);
+    return true;
+}
+
+static bool detokenize(const service *s, const json_node *in, buf *out, api_error *e)
+{
+    const json_node *list = json_get(in, "tokens");
+    const size_t n = json_len(list);
+    if (json_kind(list) != JSON_ARRAY)
+        return fields_refuse(e, "tokens", "'tokens': want a list of token ids");
+    int32_t *ids = mem_array(n + 1, sizeof *ids);
+    ingot_text text;
+    ingot_error ie;
+    jsonw w;
+    bool good = ids != NULL || fields_refuse(e, "tokens", "out of memory");
+    for (size_t i = 0; good && i < n; i++) {
+        int64_t id;
+        good = json_i64(json_at(list, i), &id) && id >= 0 && id < s->info.n_vocab;
+        if (!good)
+            fields_refuse(e, "tokens", "'tokens': item %zu: want a token id below %d", i,
+                          s->info.n_vocab);
+        else ids[i] = (int32_t)id;
+    }
+    if (good) {
+        const ingot_status is = ingot_detokenize(s->model, ids, n, false, &text, &ie);
+        good = is == INGOT_OK;
+        if (!good) *e = call_error_of(is, &ie);
+    }
+    mem_free(ids);
+    if (!good) return false;
+    jsonw_init(&w, out);
+    jsonw_object(&w);
+    jsonw_key(&w, "content");
+    jsonw_str(&w, (str){ text.ptr, text.len });
+    jsonw_end_object(&w);
+    ingot_text_free(&text);
+    return true;
+}
+
+static bool apply_template(const service *s, const json_node *in, buf *out, api_error *e)
+{
+    arena mem;
+    ingot_text text;
+    ingot_error ie;
+    jsonw w;
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    arena_init(&mem, 0);
+    const json_node *messages = NULL, *tools = NULL;
+    bool good = fields_array(in, "messages", &messages, e) && fields_array(in, "tools", &tools, e);
+    if (good && !messages) good = fields_refuse(e, "messages", "'messages': missing");
+    if (good) {
+        p.messages = fields_json(messages, &mem);
+        p.tools = tools ? fields_json(tools, &mem) : NULL;
+        const ingot_status is = ingot_render(s->model, &p, &text, &ie);
+        good = is == INGOT_OK;
+        if (!good) *e = call_error_of(is, &ie);
+    }
+    arena_free(&mem);
+    if (!good) return false;
+    jsonw_init(&w, out);
+    jsonw_object(&w);
+    jsonw_key(&w, "prompt");
+    jsonw_str(&w, (str){ text.ptr, text.len });
+    jsonw_end_object(&w);
+    ingot_text_free(&text);
+    return true;
+}
+
+static bool with_object(const service *s, str body, buf *out, api_error *e,
+                        bool (*fn)(const service *s, const json_node *in, buf *out, api_error *e))
+{
+    json_doc *doc;
+    if (!parse_object(body, &doc, e)) return false;
+    const bool good = fn(s, json_root(doc), out, e);
+    json_free(doc);
+    return good;
+}
+
+static bool post_tokenize(const service *s, str body, buf *out, api_error *e)
+{
+    return with_object(s, body, out, e, tokenize);
+}
+
+static bool post_detokenize(const service *s, str body, buf *out, api_error *e)
+{
+    return with_object(s, body, out, e, detokenize);
+}
+
+static bool post_apply_template(const service *s, str body, buf *out, api_error *e)
+{
+    return with_object(s, body, out, e, apply_template);
+}
+
+/* ---- the table ---- */
+
+static const char *const names[METRICS_ROUTES] = { "other",       "live",     "health",
+                                                   "metrics",     "models",   "chat",
+                                                   "completions", "tokenize", "detokenize",
+                                                   "template" };
+
+static const route table[] = {
+    { .id = 1, .kind = ROUTE_LIVE, .method = "GET", .path = "/live", .open = true },
+    { .id = 2, .kind = ROUTE_HEALTH, .method = "GET", .path = "/health", .open = true },
+    { .id = 3, .kind = ROUTE_METRICS, .method = "GET", .path = "/metrics" },
+    { .id = 4, .kind = ROUTE_GET, .method = "GET", .path = "/models", .answer = get_models },
+    { .id = 5,
+      .kind = ROUTE_GENERATE,
+      .method = "POST",
+      .path = "/chat/completions",
+      .dialect = &openai_chat,
+      .id_prefix = "chatcmpl-" },
+    { .id = 6,
+      .kind = ROUTE_GENERATE,
+      .method = "POST",
+      .path = "/completions",
+      .dialect = &openai_completion,
+      .id_prefix = "cmpl-" },
+    { .id = 7, .kind = ROUTE_WORK, .method = "POST", .path = "/tokenize", .answer = post_tokenize },
+    { .id = 8,
+      .kind = ROUTE_WORK,
+      .method = "POST",
+      .path = "/detokenize",
+      .answer = post_detokenize },
+    { .id = 9,
+      .kind = ROUTE_WORK,
+      .method = "POST",
+      .path = "/apply-template",
+      .answer = post_apply_template },
+};
+static const route one_model = {
+    .id = 4, .kind = ROUTE_GET, .method = "GET", .path = "/models/", .answer = get_model
+};
+static const route not_offered = {
+    .id = 0, .kind = ROUTE_NOT_OFFERED, .method = "POST", .path = ""
+};
+static const route unknown = { .id = 0, .kind = ROUTE_UNKNOWN, .method = "", .path = "" };
+
+const route *routes_find(str path)
+{
+    static const char *const others[] = { "/embeddings", "/audio/", "/images/" };
+    if (str_starts(path, STR("/v1/"))) path = str_sub(path, 3, path.len);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (str_eq(path, str_from(table[i].path))) return &table[i];
+    if (str_starts(path, STR("/models/"))) return &one_model;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (str_starts(path, str_from(others[i]))) return &not_offered;
+    return &unknown;
+}
+
+const char *const *routes_names(void)
+{
+    return names;
+}
