@@ -40,6 +40,13 @@ void openai_error(const api_error *e, buf *out)
 
 /* ---- models ---- */
 
+/* A folder's own name: where it lies is nobody's business. */
+static const char *last_part(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 static void write_model(jsonw *w, const service *s)
 {
     jsonw_object(w);
@@ -54,7 +61,7 @@ static void write_model(jsonw *w, const service *s)
     int_member(w, "n_vocab", s->info.n_token);
     int_member(w, "size", (int64_t)s->info.king_bytes);
     text_member(w, "pack", s->info.identity);
-    text_member(w, "drafter", s->info.drafter);
+    text_member(w, "drafter", last_part(s->info.drafter));
     jsonw_end_object(w);
     jsonw_end_object(w);
 }
