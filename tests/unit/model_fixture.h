@@ -65,7 +65,7 @@ static inline state *fixture_state(fixture *f)
 {
     error e;
     state *s;
-    EXPECT_OK(state_new(&s, f->config, f->pages, 1024, &e), e);
+    EXPECT_OK(state_new(&s, f->config, f->pages, 2048, &e), e);
     return s;
 }
 
