@@ -448,3 +448,31 @@ TEST(K3_K4_avx2_matmuls)
 {
     matmuls(tier("avx2"));
 }
+TEST(K3_neon_functions)
+{
+    functions(tier("neon"));
+}
+TEST(K3_neon_rows)
+{
+    rows(tier("neon"));
+}
+TEST(K3_neon_rotation_and_quantization)
+{
+    rotation_and_quantization(tier("neon"));
+}
+TEST(K3_neon_convolutions)
+{
+    convolutions(tier("neon"));
+}
+TEST(K3_neon_recurrence)
+{
+    recurrence(tier("neon"));
+}
+TEST(K3_neon_attention)
+{
+    attention(tier("neon"));
+}
+TEST(K3_K4_neon_matmuls)
+{
+    matmuls(tier("neon"));
+}

@@ -23,13 +23,13 @@
 #define CANON_EXP_POLY(STEP) \
     STEP(0x1.6a4f26p-10f)    \
     STEP(0x1.123980p-7f) STEP(0x1.5558aep-5f) STEP(0x1.555492p-3f) STEP(0x1.fffffcp-2f) STEP(1.0f)
-#define CANON_LOG_POLY(STEP)                                                              \
-    STEP(-0x1.07bd4ap-3f)                                                                 \
-    STEP(0x1.1e73a0p-3f)                                                                  \
-    STEP(-0x1.f33372p-4f)                                                                 \
-    STEP(0x1.1ed424p-3f)                                                                  \
-    STEP(-0x1.559c84p-3f) STEP(0x1.99d05ep-3f) STEP(-0x1.fffef8p-3f) STEP(0x1.555506p-2f) \
-        STEP(-0.5f)
+#define CANON_LOG_POLY(STEP) \
+    STEP(-0x1.07bd4ap-3f)    \
+    STEP(0x1.1e73a0p-3f)     \
+    STEP(-0x1.f33372p-4f)    \
+    STEP(0x1.1ed424p-3f)     \
+    STEP(-0x1.559c84p-3f)    \
+    STEP(0x1.99d05ep-3f) STEP(-0x1.fffef8p-3f) STEP(0x1.555506p-2f) STEP(-0.5f)
 #define CANON_TANH_POLY(STEP) \
     STEP(-0x1.75f5a2p-8f)     \
     STEP(0x1.52330ep-6f) STEP(-0x1.b83fc4p-5f) STEP(0x1.110750p-3f) STEP(-0x1.555534p-2f)

@@ -128,6 +128,6 @@ extern const cpu_ops cpu_ref;
 #if defined(__x86_64__)
 extern const cpu_ops cpu_avx2, cpu_avxvnni, cpu_avx512, cpu_amx;
 #elif defined(__aarch64__)
-extern const cpu_ops cpu_neon, cpu_i8mm;
+extern const cpu_ops cpu_neon;
 #endif
 #endif

@@ -3,6 +3,11 @@
 #include "compute/cpu/features.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 #include "base/banned.h"
 
@@ -39,6 +44,31 @@ static unsigned detect(void)
     if (have && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1) have |= AVXVNNI;
     return have;
 }
+
+#elif defined(__aarch64__)
+enum { DOT = 1 };
+static const features table[] = {
+    { DOT, "neon ref", { &cpu_neon, &cpu_ref, NULL } },
+    { 0, "ref", { &cpu_ref, NULL } },
+};
+#if defined(__linux__)
+static unsigned detect(void)
+{
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? DOT : 0;
+}
+#elif defined(__APPLE__)
+static unsigned detect(void)
+{
+    int has = 0;
+    size_t size = sizeof has;
+    return sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &size, NULL, 0) == 0 && has ? DOT : 0;
+}
+#else
+static unsigned detect(void)
+{
+    return 0;
+}
+#endif
 
 #else
 static const features table[] = { { 0, "ref", { &cpu_ref, NULL } } };
