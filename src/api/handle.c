@@ -84,8 +84,22 @@ static void fill_info(ingot_model *m, const compute *c)
     i->top_k = g->top_k;
 }
 
+/* Refused before anything is loaded: tiles take about what the weights take in their files. */
+static status check_memory(const ingot_model *m, error *e)
+{
+    const double of_king = (double)pack_text_bytes(m->king_pack) * 1e-9;
+    const double of_drafter = m->drafter_pack ? (double)pack_text_bytes(m->drafter_pack) * 1e-9 : 0;
+    const double room = (double)mem_available() * 1e-9;
+    if (of_king + of_drafter <= room) return OK;
+    return error_set(e, E_NOMEM,
+                     "%s: weights take %.2f GB and those of the drafter %.2f GB, %.2f GB are "
+                     "available; a machine with more memory, or a smaller drafter, is needed",
+                     m->folder, of_king, of_drafter, room);
+}
+
 static status open_models(ingot_model *m, const ingot_model_options *o, error *e)
 {
+    TRY(check_memory(m, e));
     const compute_options options = { .cpu = m->cpu, .threads = o->threads };
     compute *c;
     TRY(compute_open(&c, &options, e));

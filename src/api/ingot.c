@@ -13,7 +13,8 @@
 enum {
     DEFAULT_QUEUE = 64,
     DEFAULT_CHUNK = 512,
-    DEFAULT_CONTEXT = 32768,
+    LEAST_CONTEXT = 4096, /* of a context that is chosen, where the model has as much */
+    MAX_PARALLEL = 256,
     MAX_STOP = 16,
     MAX_BIAS = 1024
 };
@@ -252,12 +253,31 @@ static status check_range(const char *what, int found, int low, int high, error 
     return error_set(e, E_ARG, "%s: found %d, want %d..%d", what, found, low, high);
 }
 
+/* The context when none is asked for: the model's own, halved until the engine fits into memory.
+ * Halving keeps the choice the same from start to start while other programs come and go. */
+static void choose_context(scheduler_options *o, int most)
+{
+    const size_t room = mem_available();
+    o->context = most;
+    while (o->context / 2 >= LEAST_CONTEXT && scheduler_bytes(o) > room) o->context /= 2;
+}
+
+static status check_memory(const scheduler_options *o, error *e)
+{
+    const double gb = 1e-9, need = (double)scheduler_bytes(o) * gb;
+    const double room = (double)mem_available() * gb;
+    if (need <= room) return OK;
+    return error_set(e, E_NOMEM,
+                     "engine: context %d, parallel %d, prefix cache %.2f GB: they need %.2f GB, "
+                     "%.2f GB are available beside the weights; want less of one of them",
+                     o->context, o->parallel, (double)o->cache_bytes * gb, need, room);
+}
+
 static status start(ingot_engine *g, const ingot_model *m, const ingot_engine_options *o, error *e)
 {
-    if (!m->king)
-        return error_set(e, E_ARG, "engine: the model was opened for its text parts only");
+    if (!m->king) return error_set(e, E_ARG, "engine: the model has only its text parts open");
+    if (o->cache_dir) return error_set(e, E_UNSUPPORTED, "cache_dir: there is no disk tier");
     const int most = m->info.max_context;
-    const int usual = most < DEFAULT_CONTEXT ? most : DEFAULT_CONTEXT;
     engine_options options = { .queue = o->queue ? o->queue : DEFAULT_QUEUE };
     scheduler_options *so = &options.scheduler;
     *so =
@@ -265,16 +285,18 @@ static status start(ingot_engine *g, const ingot_model *m, const ingot_engine_op
                                         .drafter = m->drafter,
                                         .tokenizer = m->tokenizer,
                                         .compute = { .cpu = m->cpu, .threads = m->info.threads } },
-                             .context = o->context ? o->context : usual,
+                             .context = o->context,
                              .parallel = o->parallel ? o->parallel : 1,
                              .chunk = o->chunk ? o->chunk : DEFAULT_CHUNK,
                              .cache_bytes = (size_t)o->cache_bytes };
-    TRY(check_range("context", so->context, 2, most, e));
-    TRY(check_range("parallel", so->parallel, 1, 256, e));
+    TRY(check_range("parallel", so->parallel, 1, MAX_PARALLEL, e));
     TRY(check_range("queue", options.queue, 0, 65536, e));
     TRY(check_range("chunk", so->chunk, 1, 65536, e));
     TRY(kv_type_of(o->kv_type, &so->kv, e));
+    if (o->context == 0) choose_context(so, most);
+    TRY(check_range("context", so->context, 2, most, e));
     if (so->chunk > so->context) so->chunk = so->context;
+    TRY(check_memory(so, e));
     if (o->wake) {
         options.wake = on_wake;
         options.wake_arg = g;

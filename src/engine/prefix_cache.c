@@ -139,12 +139,12 @@ const prefix_entry *prefix_cache_find(prefix_cache *c, const int32_t *tokens, in
     return best;
 }
 
-int prefix_entry_len(const prefix_entry *e)
+int prefix_cache_len(const prefix_entry *e)
 {
     return e->n;
 }
 
-status prefix_entry_restore(const prefix_entry *p, state *s, draft_state *d, error *e)
+status prefix_cache_restore(const prefix_entry *p, state *s, draft_state *d, error *e)
 {
     TRY(state_restore(s, p->snap, e));
     if (d && p->draft) drafter_state_copy(d, p->draft);

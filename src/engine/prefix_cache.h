@@ -31,10 +31,10 @@ void prefix_cache_free(prefix_cache *c);
 /* Longest entry that is a prefix of tokens[0, n) and leaves at least one of them to run; NULL:
  * none. Borrowed until the next call that adds or evicts. */
 const prefix_entry *prefix_cache_find(prefix_cache *c, const int32_t *tokens, int n);
-int prefix_entry_len(const prefix_entry *e);
+int prefix_cache_len(const prefix_entry *e);
 /* Puts the entry into a state; the drafter's context (may be NULL) follows or begins empty at that
  * position. */
-status prefix_entry_restore(const prefix_entry *p, state *s, draft_state *d, error *e);
+status prefix_cache_restore(const prefix_entry *p, state *s, draft_state *d, error *e);
 /* Keeps state_len(s) positions of `tokens`, unless that saves too little or does not fit;
  * `first_turn`: shared by many conversations, goes last. `d` (may be NULL) is kept when it stands
  * at the same position. */

@@ -280,7 +280,7 @@ static void begin_state(scheduler *g, sequence *s)
         else if (at->draft) drafter_state_reset(at->draft, state_len(at->state));
     } else {
         const prefix_entry *p = prefix_cache_find(g->cache, s->tokens, s->n_prompt);
-        if (p) st = prefix_entry_restore(p, at->state, at->draft, NULL);
+        if (p) st = prefix_cache_restore(p, at->state, at->draft, NULL);
     }
     if (st) { /* a cold start is slower and otherwise the same */
         state_reset(at->state);

@@ -1,0 +1,527 @@
+/* The public header on the small pair: what users of other programs ran into, each case named by
+ * its number. */
+#include "base/clock.h"
+#include "nugget.h"
+
+#define DRAFTER NUGGET "/drafter-q8"
+
+typedef struct rig {
+    ingot_model *m;
+    ingot_engine *g;
+    int32_t ids[512];
+} rig;
+
+static rig rig_open(int parallel)
+{
+    rig r = { .m = nugget_open(2, DRAFTER) };
+    r.g = nugget_start(r.m, parallel, 0);
+    return r;
+}
+
+static void rig_close(rig *r)
+{
+    ingot_engine_stop(r->g);
+    ingot_model_close(r->m);
+}
+
+static ingot_sampling greedy(int max_tokens)
+{
+    ingot_sampling s = INGOT_INIT(ingot_sampling);
+    s.max_tokens = max_tokens;
+    return s;
+}
+
+static ingot_prompt ask(const char *messages, ingot_thinking thinking)
+{
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.messages = messages;
+    p.thinking = thinking;
+    return p;
+}
+
+#define SORT "[{\"role\":\"user\",\"content\":\"Write a bubble sort in C++.\"}]"
+
+/* Cut exactly before the match, whether it lies across tokens or inside one; drafted and plain. */
+TEST(R017_stop_strings_cut_the_text)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = ask(SORT, INGOT_THINKING_OFF);
+    nugget_result whole, cut;
+    ingot_sampling s = greedy(96);
+    nugget_run(r.g, &p, &s, &whole);
+    const str text = buf_view(&whole.text);
+    const size_t starts[] = { 10, 37, 61 };
+    for (int i = 0; i < 3; i++)
+        for (size_t len = 1; len <= 12; len += 11) {
+            char word[32] = { 0 };
+            memcpy(word, text.ptr + starts[i], len);
+            const char *const stop[] = { "never in the text", word };
+            ingot_sampling t = s;
+            t.stop = stop;
+            t.n_stop = 2;
+            t.block = len == 1 ? INGOT_BLOCK_PLAIN : 8;
+            nugget_run(r.g, &p, &t, &cut);
+            EXPECT_INT(cut.text.len, str_find(text, str_from(word)));
+            EXPECT(memcmp(cut.text.ptr ? cut.text.ptr : "", text.ptr, cut.text.len) == 0);
+            EXPECT_INT(cut.finish, INGOT_FINISH_STOP);
+            EXPECT_STR(cut.stop, word);
+            EXPECT(cut.n <= whole.n && memcmp(cut.ids, whole.ids, (size_t)cut.n * 4) == 0);
+            nugget_free(&cut);
+        }
+    nugget_free(&whole);
+    rig_close(&r);
+}
+
+/* A stop string that never comes holds nothing back in the end, and the flush is split like the
+ * rest. */
+TEST(R019_the_flush_goes_through_the_splitter)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = ask(SORT, INGOT_THINKING_ON);
+    const char *const stop[] = { "a long stop string that the small king never writes </think>" };
+    nugget_result plain, held;
+    ingot_sampling s = greedy(96);
+    nugget_run(r.g, &p, &s, &plain);
+    EXPECT(plain.thinking.len > 0 && plain.text.len > 0);
+    s.stop = stop;
+    s.n_stop = 1;
+    nugget_run(r.g, &p, &s, &held);
+    nugget_same(&plain, &held, "held back");
+    nugget_free(&plain);
+    nugget_free(&held);
+    rig_close(&r);
+}
+
+static ingot_status try_submit(rig *r, const ingot_prompt *p, const ingot_sampling *s)
+{
+    ingot_request *q = NULL;
+    ingot_error e = { 0 };
+    const ingot_status st = ingot_submit(&q, r->g, p, s, &e);
+    if (st) EXPECT(e.text[0] && e.code == st);
+    ingot_release(q);
+    return st;
+}
+
+TEST(R020_empty_stop_strings_are_refused)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = ask(SORT, INGOT_THINKING_OFF);
+    const char *const stop[] = { "fine", "" };
+    ingot_sampling s = greedy(2);
+    s.stop = stop;
+    s.n_stop = 2;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    s.n_stop = 1;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_OK);
+    rig_close(&r);
+}
+
+TEST(R069_parameters_out_of_range_are_refused)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = ask(SORT, INGOT_THINKING_OFF);
+    ingot_sampling s = greedy(2);
+    s.temperature = 1e9f;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    s.temperature = -1;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    s.temperature = 0.0f / 0.0f * 0;
+    s.temperature = -s.temperature;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    s = greedy(2);
+    s.top_p = 1.5f;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    s = greedy(2);
+    s.n = 9;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    s = greedy(2);
+    s.top_logprobs = 21;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    const ingot_bias bias = { 1 << 30, 1 };
+    s = greedy(2);
+    s.bias = &bias;
+    s.n_bias = 1;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    const float tiny[] = { 1e-6f, 9e-6f, 0, -0.0f };
+    for (int i = 0; i < 4; i++) {
+        s = greedy(2);
+        s.temperature = tiny[i];
+        EXPECT_INT(try_submit(&r, &p, &s), INGOT_OK);
+    }
+    rig_close(&r);
+}
+
+/* Every block up to the drafter's is honoured and reported; a larger one is refused. */
+TEST(R042_R078_the_block_of_a_request_is_honoured)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = nugget_prompt(1, r.ids, 512);
+    ingot_model_info info;
+    ingot_model_get_info(r.m, &info);
+    EXPECT_INT(info.max_block, 8);
+    for (int block = 1; block <= 8; block++) {
+        ingot_sampling s = greedy(40);
+        s.block = block;
+        s.no_copy = true;
+        nugget_result out;
+        nugget_run(r.g, &p, &s, &out);
+        EXPECT_INT(out.n, 40);
+        int rows = 0;
+        for (int b = 0; b <= INGOT_MAX_BLOCK; b++) {
+            rows += out.usage.blocks[b] * b;
+            if (b > block) EXPECT_INT(out.usage.blocks[b], 0);
+        }
+        EXPECT(out.usage.blocks[block] > 0);
+        EXPECT_INT(out.usage.drafted, rows - out.usage.steps);
+        /* the first token comes from the prompt; each step gives its accepted drafts and one more
+         */
+        EXPECT_INT(1 + out.usage.steps + out.usage.accepted, out.n);
+        nugget_free(&out);
+    }
+    for (int block = 9; block <= 17; block += 8) {
+        ingot_sampling s = greedy(4);
+        s.block = block;
+        EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    }
+    rig_close(&r);
+}
+
+TEST(R044_what_exceeds_the_context_is_refused)
+{
+    rig r = rig_open(1);
+    static int32_t ids[3000];
+    for (int i = 0; i < 3000; i++) ids[i] = 100 + i % 50;
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.tokens = ids;
+    p.n_tokens = 2048;
+    ingot_sampling s = greedy(0);
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_LIMIT);
+    p.n_tokens = 2047;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_OK);
+    s.max_tokens = 2;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_LIMIT);
+    ids[5] = 1 << 20;
+    p.n_tokens = 10;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    rig_close(&r);
+}
+
+TEST(a_full_context_ends_with_length)
+{
+    rig r = rig_open(1);
+    static int32_t ids[2040];
+    for (int i = 0; i < 2040; i++) ids[i] = 100 + i % 50;
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.tokens = ids;
+    p.n_tokens = 2040;
+    ingot_sampling s = greedy(0);
+    s.ignore_eos = true;
+    s.block = 8;
+    nugget_result out;
+    nugget_run(r.g, &p, &s, &out);
+    EXPECT_INT(out.n, 8);
+    EXPECT_INT(out.finish, INGOT_FINISH_LENGTH);
+    nugget_free(&out);
+    rig_close(&r);
+}
+
+/* A cancelled request stops within a step and gives everything back; a queued one never starts. */
+TEST(R021_R023_cancelled_requests_leave_at_once)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = nugget_prompt(1, r.ids, 512);
+    ingot_sampling s = greedy(1500);
+    s.ignore_eos = true;
+    ingot_request *running = nugget_submit(r.g, &p, &s), *queued = nugget_submit(r.g, &p, &s);
+    ingot_event ev;
+    do EXPECT_INT(ingot_next(running, &ev, 10000), INGOT_OK);
+    while (ev.kind == INGOT_PROGRESS);
+    ingot_stats stats;
+    ingot_engine_get_stats(r.g, &stats);
+    const int all = stats.kv_pages_total;
+    ingot_cancel(queued);
+    ingot_cancel(running);
+    nugget_result a, b;
+    nugget_init(&a);
+    nugget_init(&b);
+    nugget_finish(running, &a);
+    nugget_finish(queued, &b);
+    EXPECT_INT(a.finish, INGOT_FINISH_CANCELLED);
+    EXPECT_INT(b.finish, INGOT_FINISH_CANCELLED);
+    EXPECT(a.n < 1500);
+    EXPECT_INT(b.n, 0);
+    EXPECT_INT(b.usage.steps, 0);
+    s = greedy(3);
+    nugget_free(&a);
+    nugget_run(r.g, &p, &s, &a);
+    do {
+        clock_sleep_ms(1);
+        ingot_engine_get_stats(r.g, &stats);
+    } while (stats.running || stats.queued);
+    EXPECT_INT(stats.kv_pages_free, all);
+    EXPECT_INT(stats.cancelled, 2);
+    nugget_free(&a);
+    nugget_free(&b);
+    rig_close(&r);
+}
+
+/* Released without being read, at any moment. */
+TEST(requests_may_be_abandoned)
+{
+    rig r = rig_open(3);
+    const ingot_prompt p = nugget_prompt(3, r.ids, 512);
+    ingot_sampling s = greedy(30);
+    for (int i = 0; i < 40; i++) {
+        ingot_request *q = nugget_submit(r.g, &p, &s);
+        if (i % 3 == 0) clock_sleep_ms(i % 7);
+        ingot_release(q);
+    }
+    nugget_result out;
+    nugget_run(r.g, &p, &s, &out);
+    EXPECT_INT(out.n, 30);
+    nugget_free(&out);
+    rig_close(&r);
+}
+
+TEST(a_full_queue_is_refused_by_name)
+{
+    rig r = { .m = nugget_open(1, NULL) };
+    ingot_engine_options o = INGOT_INIT(ingot_engine_options);
+    o.context = 1024;
+    o.queue = 2;
+    ingot_error e;
+    INGOT_EXPECT_OK(ingot_engine_start(&r.g, r.m, &o, &e), e);
+    const ingot_prompt p = nugget_prompt(1, r.ids, 512);
+    ingot_sampling s = greedy(900);
+    s.ignore_eos = true;
+    ingot_request *q[4];
+    for (int i = 0; i < 3; i++) q[i] = nugget_submit(r.g, &p, &s);
+    EXPECT_INT(ingot_submit(&q[3], r.g, &p, &s, &e), INGOT_E_LIMIT);
+    EXPECT(strstr(e.text, "limit 3"));
+    for (int i = 0; i < 3; i++) ingot_release(q[i]);
+    rig_close(&r);
+}
+
+/* A thought that is cut short is a thought, not an answer. */
+TEST(R032_a_cut_thought_is_no_content)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p =
+        ask("[{\"role\":\"user\",\"content\":\"What is 17*23?\"}]", INGOT_THINKING_ON);
+    const ingot_sampling s = greedy(8);
+    nugget_result out;
+    nugget_run(r.g, &p, &s, &out);
+    EXPECT_INT(out.finish, INGOT_FINISH_LENGTH);
+    EXPECT(out.thinking.len > 0);
+    EXPECT_INT(out.text.len, 0);
+    EXPECT_INT(out.usage.reasoning_tokens, 8);
+    nugget_free(&out);
+    rig_close(&r);
+}
+
+/* The joined events are what the splitter makes of the whole raw reply. */
+TEST(R035_the_stream_is_the_whole)
+{
+    rig r = rig_open(1);
+    for (int i = 0; i < 2; i++) {
+        const ingot_prompt p = ask(SORT, i ? INGOT_THINKING_ON : INGOT_THINKING_OFF);
+        ingot_sampling s = greedy(96);
+        nugget_result out, raw, split;
+        nugget_run(r.g, &p, &s, &out);
+        s.raw = true;
+        nugget_run(r.g, &p, &s, &raw);
+        EXPECT_STR(raw.usage.sha256, out.usage.sha256);
+        EXPECT_INT(raw.thinking.len, 0);
+        ingot_split_options o = INGOT_INIT(ingot_split_options);
+        o.start_in_thinking = i;
+        ingot_splitter *sp;
+        ingot_error e;
+        INGOT_EXPECT_OK(ingot_splitter_new(&sp, r.m, &o, &e), e);
+        INGOT_EXPECT_OK(ingot_splitter_put(sp, raw.text.ptr, raw.text.len, &e), e);
+        INGOT_EXPECT_OK(ingot_splitter_end(sp, raw.finish, &e), e);
+        nugget_init(&split);
+        ingot_event ev;
+        while (ingot_splitter_next(sp, &ev) == INGOT_OK) nugget_take(&split, &ev);
+        EXPECT(str_eq(buf_view(&split.text), buf_view(&out.text)));
+        EXPECT(str_eq(buf_view(&split.thinking), buf_view(&out.thinking)));
+        ingot_splitter_free(sp);
+        nugget_free(&out);
+        nugget_free(&raw);
+        nugget_free(&split);
+    }
+    rig_close(&r);
+}
+
+TEST(a_thinking_budget_closes_the_thought)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = ask(SORT, INGOT_THINKING_ON);
+    for (int block = 1; block <= 8; block += 7) {
+        ingot_sampling s = greedy(60);
+        s.thinking_budget = 6;
+        s.block = block;
+        nugget_result out;
+        nugget_run(r.g, &p, &s, &out);
+        EXPECT_INT(out.usage.reasoning_tokens, 7); /* the closing tag is the seventh */
+        EXPECT(out.text.len > 0);
+        nugget_free(&out);
+    }
+    rig_close(&r);
+}
+
+/* One log-probability for each token, the same drafted and plain, and of exact bytes. */
+TEST(R045_logprobs_have_every_token_and_its_bytes)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = nugget_prompt(3, r.ids, 512);
+    nugget_result plain, drafted;
+    ingot_sampling s = greedy(48);
+    s.top_logprobs = 5;
+    s.block = INGOT_BLOCK_PLAIN;
+    nugget_run(r.g, &p, &s, &plain);
+    s.block = 5;
+    nugget_run(r.g, &p, &s, &drafted);
+    EXPECT_INT(plain.n_logprobs, plain.n);
+    EXPECT_INT(drafted.n_logprobs, plain.n);
+    for (int i = 0; i < plain.n; i++) {
+        EXPECT(plain.logprob[i] <= 0 && plain.logprob[i] == drafted.logprob[i]);
+    }
+    buf bytes;
+    buf_init(&bytes, 1 << 16);
+    for (int i = 0; i < plain.n; i++) {
+        size_t len;
+        const char *b = ingot_token_bytes(r.m, plain.ids[i], &len);
+        buf_put(&bytes, b, len);
+    }
+    ingot_text text;
+    ingot_error e;
+    INGOT_EXPECT_OK(ingot_detokenize(r.m, plain.ids, (size_t)plain.n, false, &text, &e), e);
+    EXPECT(str_eq(buf_view(&bytes), (str){ text.ptr, text.len }));
+    ingot_text_free(&text);
+    buf_free(&bytes);
+    nugget_free(&plain);
+    nugget_free(&drafted);
+    rig_close(&r);
+}
+
+/* The scores of a text are those that its generation reports. */
+TEST(scores_are_the_logprobs_of_generation)
+{
+    rig r = rig_open(2);
+    ingot_prompt p = nugget_prompt(6, r.ids, 512);
+    ingot_sampling s = greedy(24);
+    s.logprobs = true;
+    s.ignore_eos = true;
+    nugget_result out;
+    nugget_run(r.g, &p, &s, &out);
+    int32_t all[600];
+    const int n_prompt = (int)p.n_tokens, n = n_prompt + out.n;
+    memcpy(all, r.ids, p.n_tokens * 4);
+    memcpy(all + n_prompt, out.ids, (size_t)out.n * 4);
+    p.tokens = all;
+    p.n_tokens = (size_t)n;
+    static float scores[600];
+    ingot_error e;
+    INGOT_EXPECT_OK(ingot_score(r.g, &p, scores, n - 1, &e), e);
+    for (int i = 0; i < out.n; i++) EXPECT(scores[n_prompt - 1 + i] == out.logprob[i]);
+    EXPECT_INT(ingot_score(r.g, &p, scores, n, &e), INGOT_E_ARG);
+    nugget_free(&out);
+    rig_close(&r);
+}
+
+/* E7: nothing is allocated while tokens are made. */
+TEST(E7_steps_allocate_nothing)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = nugget_prompt(1, r.ids, 512);
+    for (int block = 1; block <= 4; block += 3) {
+        ingot_sampling s = greedy(400);
+        s.ignore_eos = true;
+        s.block = block;
+        s.temperature = 0.7f;
+        s.presence_penalty = 0.5f;
+        ingot_request *q = nugget_submit(r.g, &p, &s);
+        ingot_stats stats;
+        do ingot_engine_get_stats(r.g, &stats);
+        while (stats.generated_tokens < (block == 1 ? 20u : 420u));
+        const int64_t before = mem_count();
+        do ingot_engine_get_stats(r.g, &stats);
+        while (stats.generated_tokens < (block == 1 ? 300u : 700u));
+        EXPECT_INT(mem_count(), before);
+        nugget_result out;
+        nugget_init(&out);
+        nugget_finish(q, &out);
+        nugget_free(&out);
+    }
+    rig_close(&r);
+}
+
+/* E8: whatever allocation of a submit fails, it is reported, and the engine serves on. */
+TEST(E8_failing_submits_leave_the_engine_serving)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = ask(SORT, INGOT_THINKING_OFF);
+    const char *const stop[] = { "zzzzz" };
+    ingot_sampling s = greedy(4);
+    s.stop = stop;
+    s.n_stop = 1;
+    s.n = 2;
+    s.presence_penalty = 1;
+    s.top_logprobs = 2;
+    nugget_result want[2], got[2];
+    for (int i = 0; i < 2; i++) nugget_init(&want[i]);
+    nugget_finish(nugget_submit(r.g, &p, &s), want);
+    ingot_stats stats;
+    do ingot_engine_get_stats(r.g, &stats);
+    while (stats.running || stats.queued);
+    const int64_t live = mem_live();
+    int failures = 0;
+    for (int64_t n = 1;; n += 1 + n / 50) {
+        ingot_request *q = NULL;
+        ingot_error e;
+        mem_fail_after(n);
+        const ingot_status st = ingot_submit(&q, r.g, &p, &s, &e);
+        mem_fail_after(0);
+        if (st == INGOT_OK) {
+            for (int i = 0; i < 2; i++) nugget_init(&got[i]);
+            nugget_finish(q, got);
+            break;
+        }
+        EXPECT_INT(st, INGOT_E_NOMEM);
+        EXPECT_INT(mem_live(), live);
+        failures++;
+    }
+    EXPECT(failures > 20);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT(got[i].n, want[i].n);
+        nugget_free(&want[i]);
+        nugget_free(&got[i]);
+    }
+    rig_close(&r);
+}
+
+TEST(what_is_not_supported_is_refused_by_name)
+{
+    ingot_model *m = nugget_open(1, NULL);
+    ingot_engine_options o = INGOT_INIT(ingot_engine_options);
+    ingot_engine *g;
+    ingot_error e;
+    o.kv_type = "f8";
+    EXPECT_INT(ingot_engine_start(&g, m, &o, &e), INGOT_E_ARG);
+    o.kv_type = NULL;
+    o.context = 1 << 20;
+    EXPECT_INT(ingot_engine_start(&g, m, &o, &e), INGOT_E_ARG);
+    o.context = 64;
+    o.size = 1 << 20;
+    EXPECT_INT(ingot_engine_start(&g, m, &o, &e), INGOT_E_ARG);
+    ingot_model_close(m);
+    ingot_model_options mo = INGOT_INIT(ingot_model_options);
+    mo.king = NUGGET "/drafter-q8";
+    EXPECT(ingot_model_open(&m, &mo, &e) != INGOT_OK && m == NULL);
+    mo.king = NUGGET "/king";
+    mo.drafter = NUGGET "/king";
+    EXPECT_INT(ingot_model_open(&m, &mo, &e), INGOT_E_UNSUPPORTED);
+    mo.drafter = NULL;
+    mo.mode = "f64";
+    EXPECT_INT(ingot_model_open(&m, &mo, &e), INGOT_E_ARG);
+}
