@@ -155,6 +155,7 @@ TEST(R057_broken_rows_are_reported_and_stay_alone)
     EXPECT_INT(jobs[0].bad_layer, -1);
     EXPECT_INT(jobs[1].bad_layer, 0);
     EXPECT_INT(jobs[2].bad_layer, -1);
+    EXPECT(compute_finite(f.c, jobs[1].logits, n)); /* they went on as zeros */
     EXPECT_BITS(jobs[0].logits, want, n);
     EXPECT_BITS(jobs[2].logits, want, n);
     for (int j = 0; j < 3; j++) state_commit(jobs[j].state, j == 1 ? 0 : 4);
