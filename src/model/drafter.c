@@ -102,9 +102,10 @@ static status open_drafter(drafter *d, const king *k, compute *c, compute_mode m
 {
     const drafter_config *dc = &d->config;
     TRY(check(d, k, e));
-    /* Window - 1 rows of context and a block, wherever they start in a page. */
+    /* A position takes the place of the one a ring earlier: no row of the block sees that far back.
+     */
     const int live = dc->window - 1 + dc->block;
-    d->ring = (live + KV_PAGE - 2) / KV_PAGE + 1;
+    d->ring = (live + KV_PAGE - 1) / KV_PAGE;
     TRY(compute_kv_layout(&d->layout, mode == COMPUTE_F32 ? KV_F32 : KV_F16, dc->n_layer,
                           dc->n_kv_head, dc->head_dim, e));
     d->layers = mem_array((size_t)dc->n_layer, sizeof *d->layers);

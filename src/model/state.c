@@ -375,13 +375,13 @@ static status snap_new(snap **out, const king_config *kc, kv_pool *kv, int len, 
     p->pool = kv;
     p->len = len;
     const size_t n = (size_t)kc->n_gdn, pages = (size_t)pages_for(len);
+    const size_t bytes = n * (p->size.recurrent + p->size.window) * sizeof(float);
     p->pages = mem_array(pages, sizeof *p->pages);
     p->recurrent = mem_alloc(n * p->size.recurrent * sizeof(float));
     p->window = mem_alloc(n * p->size.window * sizeof(float));
     if (!p->pages || !p->recurrent || !p->window) {
         state_snap_free(p);
-        return error_set(e, E_NOMEM, "snapshot: no memory for %zu bytes",
-                         n * (p->size.recurrent + p->size.window) * sizeof(float));
+        return error_set(e, E_NOMEM, "snapshot: no memory for %zu bytes", bytes);
     }
     *out = p;
     return OK;
