@@ -237,8 +237,9 @@ static status converse(conversation *c, error *e)
     return s == E_CANCELLED && !c->in.terminal ? s : OK;
 }
 
-static status run(conversation *c, error *e)
+static status run(void *arg, error *e)
 {
+    conversation *c = arg;
     ingot_engine_options o = INGOT_INIT(ingot_engine_options);
     o.cache_bytes = CACHE_BYTES;
     TRY(setup_open(&c->base, false, e));
@@ -274,15 +275,7 @@ int cmd_chat(int argc, char **argv)
         .tables = { own, c.how.options, c.base.model_options, c.base.engine_options,
                     &c.base.output_options[1] },
     };
-    error e;
-    bool help;
-    status s = options_parse(&command_line, argc, argv, &help, &e);
-    if (s == OK && help) {
-        options_help(&command_line, stdout);
-        return EXIT_DONE;
-    }
-    if (s == OK) s = run(&c, &e);
+    const int code = setup_command(&command_line, argc, argv, run, &c);
     setup_close(&c.base);
-    if (s == OK) return c.code;
-    return s == E_CANCELLED ? EXIT_INTERRUPTED : setup_fail(&e);
+    return code ? code : c.code;
 }

@@ -18,13 +18,6 @@ static void draw(void *arg, const char *what, uint64_t done, uint64_t total)
     progress_draw(bar, what, done, total);
 }
 
-static status mode_of(const setup *s, bool *f32, error *e)
-{
-    *f32 = s->mode && strcmp(s->mode, "f32") == 0;
-    if (!s->mode || *f32 || strcmp(s->mode, "int8") == 0) return OK;
-    return error_set(e, E_ARG, "--mode: found %s, want int8 or f32", s->mode);
-}
-
 /* "2/8": the third of eight */
 static status shard_of(const char *text, fidelity_options *o, error *e)
 {
@@ -35,18 +28,6 @@ static status shard_of(const char *text, fidelity_options *o, error *e)
         return error_set(e, E_ARG, "--shard: found %s, want I/N with 0 <= I < N", text);
     o->shard = (int)i;
     o->shards = (int)n;
-    return OK;
-}
-
-static status every_of(const char *text, int *every, error *e)
-{
-    int64_t n;
-    if (strcmp(text, "none") == 0) *every = 0;
-    else if (strcmp(text, "all") == 0) *every = 1;
-    else if (str_starts(str_from(text), STR("every=")) && str_to_i64(str_from(text + 6), &n) &&
-             n > 0 && n <= 512)
-        *every = (int)n;
-    else return error_set(e, E_ARG, "--hidden: found %s, want every=N, all or none", text);
     return OK;
 }
 
@@ -64,7 +45,7 @@ static status print_report(const fidelity *f, bool json, error *e)
 static status prepare(setup *s, fidelity_options *o, error *e)
 {
     s->no_drafter = true;
-    TRY(mode_of(s, &o->f32, e));
+    TRY(setup_mode(s, &o->f32, e));
     TRY(setup_resolve(s, e));
     o->king = s->king_path;
     o->cpu = s->cpu;
@@ -77,18 +58,21 @@ static status prepare(setup *s, fidelity_options *o, error *e)
 /* ---- kl ---- */
 
 typedef struct kl_options {
+    setup base;
     fidelity_options o;
     const char *shard, *hidden, *out;
 } kl_options;
 
-static status run_kl(setup *s, kl_options *k, error *e)
+static status run_kl(void *arg, error *e)
 {
+    kl_options *k = arg;
+    setup *s = &k->base;
     fidelity f;
     if (!k->o.against) return error_set(e, E_ARG, "eval kl: want --against CAPTURE or KING");
     if (k->shard) TRY(shard_of(k->shard, &k->o, e));
     if (k->shard && !k->out)
         return error_set(e, E_ARG, "eval kl: --shard wants --out FILE, to be merged");
-    TRY(every_of(k->hidden, &k->o.hidden_every, e));
+    TRY(setup_every(k->hidden, &k->o.hidden_every, e));
     TRY(prepare(s, &k->o, e));
     const status st = fidelity_kl(&k->o, &f, e);
     progress_clear(&s->bar);
@@ -101,9 +85,8 @@ static status run_kl(setup *s, kl_options *k, error *e)
 
 static int eval_kl(int argc, char **argv)
 {
-    setup s;
     kl_options k = { .hidden = "every=8" };
-    setup_init(&s);
+    setup_init(&k.base);
     const option own[] = {
         { OPTION_TEXT, "against", 0, &k.o.against, "CAPTURE|KING",
           "the teacher: a file of `ingot capture`, or another king's folder (run in f32)", 0, 0,
@@ -122,49 +105,45 @@ static int eval_kl(int argc, char **argv)
         .name = "eval kl",
         .usage = "--king K --against CAPTURE|KING2 [--tokens FILE] [options]",
         .summary = "KL divergence and hidden-state distance to a teacher",
-        .tables = { own, s.model_options, s.output_options },
+        .tables = { own, k.base.model_options, k.base.output_options },
     };
-    error e;
-    bool help;
-    status st = options_parse(&c, argc, argv, &help, &e);
-    if (st == OK && help) {
-        options_help(&c, stdout);
-        return EXIT_DONE;
-    }
-    if (st == OK) st = run_kl(&s, &k, &e);
-    return st == OK ? EXIT_DONE : setup_fail(&e);
+    return setup_command(&c, argc, argv, run_kl, &k);
 }
 
 /* ---- merge ---- */
 
+typedef struct merging {
+    setup base;
+    option_list files;
+} merging;
+
+static status run_merge(void *arg, error *e)
+{
+    const merging *m = arg;
+    fidelity f = { 0 };
+    status s = OK;
+    for (int i = 0; s == OK && i < m->files.n; i++) s = fidelity_read(&f, m->files.items[i], e);
+    if (s == OK) s = print_report(&f, m->base.json, e);
+    fidelity_free(&f);
+    return s;
+}
+
 static int eval_merge(int argc, char **argv)
 {
-    setup s;
-    option_list files = { .n = 0 };
-    setup_init(&s);
+    merging m = { .files.n = 0 };
+    setup_init(&m.base);
     const option own[] = {
-        { OPTION_LIST, "part", 0, &files, "FILE", "a file written by eval kl --out (repeatable)", 0,
-          0, NULL },
+        { OPTION_LIST, "part", 0, &m.files, "FILE", "a file written by eval kl --out (repeatable)",
+          0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
         .name = "eval merge",
         .usage = "--part FILE --part FILE ... [--json]",
         .summary = "report the parts of a sharded `eval kl` as one",
-        .tables = { own, s.output_options },
+        .tables = { own, m.base.output_options },
     };
-    error e;
-    bool help;
-    fidelity f = { 0 };
-    status st = options_parse(&c, argc, argv, &help, &e);
-    if (st == OK && help) {
-        options_help(&c, stdout);
-        return EXIT_DONE;
-    }
-    for (int i = 0; st == OK && i < files.n; i++) st = fidelity_read(&f, files.items[i], &e);
-    if (st == OK) st = print_report(&f, s.json, &e);
-    fidelity_free(&f);
-    return st == OK ? EXIT_DONE : setup_fail(&e);
+    return setup_command(&c, argc, argv, run_merge, &m);
 }
 
 /* ---- ppl ---- */
@@ -206,23 +185,31 @@ static void print_perplexity(const perplexity *p, bool json)
                p->value, p->low, p->high, p->mean_nll, p->standard_error, (long long)p->tokens);
 }
 
-static status run_ppl(setup *s, const char *path, int context, error *e)
+typedef struct scoring {
+    setup base;
+    const char *path;
+    int context;
+} scoring;
+
+static status run_ppl(void *arg, error *e)
 {
+    scoring *p = arg;
+    setup *s = &p->base;
     ingot_tokens ids = { 0 };
     fidelity_options o = { 0 };
-    perplexity p;
-    if (!path) return error_set(e, E_ARG, "eval ppl: want --text FILE");
-    TRY(tokenize_file(s, path, &ids, e));
-    const size_t most = ids.len / (size_t)context + 1;
+    perplexity result;
+    if (!p->path) return error_set(e, E_ARG, "eval ppl: want --text FILE");
+    TRY(tokenize_file(s, p->path, &ids, e));
+    const size_t most = ids.len / (size_t)p->context + 1;
     sequences w = { .len = mem_array(most, sizeof *w.len), .ids = mem_array(most, sizeof *w.ids) };
     status st =
         w.len && w.ids ? prepare(s, &o, e) : error_set(e, E_NOMEM, "eval ppl: out of memory");
     if (st == OK) {
-        cut_windows(&ids, context, &w);
-        st = fidelity_perplexity(&o, &w, &p, e);
+        cut_windows(&ids, p->context, &w);
+        st = fidelity_perplexity(&o, &w, &result, e);
     }
     progress_clear(&s->bar);
-    if (st == OK) print_perplexity(&p, s->json);
+    if (st == OK) print_perplexity(&result, s->json);
     mem_free(w.len);
     mem_free(w.ids);
     ingot_tokens_free(&ids);
@@ -231,13 +218,11 @@ static status run_ppl(setup *s, const char *path, int context, error *e)
 
 static int eval_ppl(int argc, char **argv)
 {
-    setup s;
-    const char *path = NULL;
-    int context = 512;
-    setup_init(&s);
+    scoring p = { .context = 512 };
+    setup_init(&p.base);
     const option own[] = {
-        { OPTION_TEXT, "text", 0, &path, "FILE", "the text; - reads stdin", 0, 0, NULL },
-        { OPTION_INT, "context", 0, &context, "N",
+        { OPTION_TEXT, "text", 0, &p.path, "FILE", "the text; - reads stdin", 0, 0, NULL },
+        { OPTION_INT, "context", 0, &p.context, "N",
           "tokens of a window, scored from its second on (default 512)", 2, 1 << 24, NULL },
         { .kind = OPTION_END },
     };
@@ -245,17 +230,9 @@ static int eval_ppl(int argc, char **argv)
         .name = "eval ppl",
         .usage = "--king K --text FILE [--context N]",
         .summary = "perplexity of a text, with its standard error",
-        .tables = { own, s.model_options, s.output_options },
+        .tables = { own, p.base.model_options, p.base.output_options },
     };
-    error e;
-    bool help;
-    status st = options_parse(&c, argc, argv, &help, &e);
-    if (st == OK && help) {
-        options_help(&c, stdout);
-        return EXIT_DONE;
-    }
-    if (st == OK) st = run_ppl(&s, path, context, &e);
-    return st == OK ? EXIT_DONE : setup_fail(&e);
+    return setup_command(&c, argc, argv, run_ppl, &p);
 }
 
 /* ---- verify ---- */
@@ -271,18 +248,32 @@ static void print_verdict(const verify_result *r, bool json)
     else printf("different: %s\n", r->difference);
 }
 
+typedef struct verifying {
+    setup base;
+    verify_options o;
+    verify_result result;
+} verifying;
+
+static status run_verify(void *arg, error *e)
+{
+    verifying *v = arg;
+    TRY(setup_open(&v->base, false, e));
+    TRY(verify_run(&v->base, &v->o, &v->result, e));
+    print_verdict(&v->result, v->base.json);
+    return OK;
+}
+
 static int eval_verify(int argc, char **argv)
 {
-    setup s;
-    verify_options o = { .max_tokens = 64, .seed = 1 };
-    verify_result r;
-    setup_init(&s);
+    verifying v = { .o = { .max_tokens = 64, .seed = 1 }, .result.identical = true };
+    setup_init(&v.base);
     const option own[] = {
-        { OPTION_TEXT, "prompts", 0, &o.prompts, "FILE",
+        { OPTION_TEXT, "prompts", 0, &v.o.prompts, "FILE",
           "one prompt a line (default: a few of our own)", 0, 0, NULL },
-        { OPTION_INT, "max-tokens", 'n', &o.max_tokens, "N", "tokens of an answer (default 64)", 1,
-          1 << 20, NULL },
-        { OPTION_U64, "seed", 0, &o.seed, "N", "seed of the sampled runs (default 1)", 0, 0, NULL },
+        { OPTION_INT, "max-tokens", 'n', &v.o.max_tokens, "N", "tokens of an answer (default 64)",
+          1, 1 << 20, NULL },
+        { OPTION_U64, "seed", 0, &v.o.seed, "N", "seed of the sampled runs (default 1)", 0, 0,
+          NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -292,21 +283,11 @@ static int eval_verify(int argc, char **argv)
         .details = "Plain, drafted at every block, in chunks, resumed, beside others; ends in "
                    "`identical` and a hash, or names\n"
                    "the first difference (exit code 1).",
-        .tables = { own, s.model_options, s.engine_options, s.output_options },
+        .tables = { own, v.base.model_options, v.base.engine_options, v.base.output_options },
     };
-    error e;
-    bool help;
-    status st = options_parse(&c, argc, argv, &help, &e);
-    if (st == OK && help) {
-        options_help(&c, stdout);
-        return EXIT_DONE;
-    }
-    if (st == OK) st = setup_open(&s, false, &e);
-    if (st == OK) st = verify_run(&s, &o, &r, &e);
-    setup_close(&s);
-    if (st) return setup_fail(&e);
-    print_verdict(&r, s.json);
-    return r.identical ? EXIT_DONE : EXIT_FAILED;
+    const int code = setup_command(&c, argc, argv, run_verify, &v);
+    setup_close(&v.base);
+    return code ? code : v.result.identical ? EXIT_DONE : EXIT_FAILED;
 }
 
 int cmd_eval(int argc, char **argv)

@@ -132,8 +132,9 @@ static status submit(generate *g, ingot_sampling s, ingot_request **r, error *e)
     return setup_status(ingot_submit(r, g->base.engine, &p, &s, &ie), &ie, e);
 }
 
-static status run(generate *g, error *e)
+static status run(void *arg, error *e)
 {
+    generate *g = arg;
     answer a;
     ingot_request *r = NULL;
     ingot_sampling how;
@@ -191,14 +192,7 @@ int cmd_generate(int argc, char **argv)
         .tables = { own, g.how.options, g.base.model_options, g.base.engine_options,
                     g.base.output_options },
     };
-    error e;
-    bool help;
-    status s = options_parse(&c, argc, argv, &help, &e);
-    if (s == OK && help) {
-        options_help(&c, stdout);
-        return EXIT_DONE;
-    }
-    if (s == OK) s = run(&g, &e);
+    const int code = setup_command(&c, argc, argv, run, &g);
     setup_close(&g.base);
     mem_free(g.prompt_text);
     mem_free(g.messages_text);
@@ -206,5 +200,5 @@ int cmd_generate(int argc, char **argv)
     mem_free(g.schema_text);
     mem_free(g.grammar_text);
     mem_free(g.ids);
-    return s == OK ? EXIT_DONE : setup_fail(&e);
+    return code;
 }

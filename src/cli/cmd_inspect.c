@@ -49,8 +49,9 @@ static status examine(const pack *p, const pack *drafter, bool quiet, error *e)
     return faults ? error_set(e, E_UNSUPPORTED, "%s: %d faults", pack_folder(p), faults) : OK;
 }
 
-static status run(const inspection *i, error *e)
+static status run(void *arg, error *e)
 {
+    const inspection *i = arg;
     pack *p = NULL, *drafter = NULL;
     if (!file_is_dir(i->folder))
         return error_set(e, E_IO, "inspect: %s: no such folder", i->folder);
@@ -92,13 +93,5 @@ int cmd_inspect(int argc, char **argv)
         .min_positional = 1,
         .max_positional = 1,
     };
-    error e;
-    bool help;
-    status s = options_parse(&c, argc, argv, &help, &e);
-    if (s == OK && help) {
-        options_help(&c, stdout);
-        return EXIT_DONE;
-    }
-    if (s == OK) s = run(&i, &e);
-    return s == OK ? EXIT_DONE : setup_fail(&e);
+    return setup_command(&c, argc, argv, run, &i);
 }

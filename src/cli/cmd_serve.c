@@ -45,8 +45,9 @@ static void loading(void *arg, const char *what, uint64_t done, uint64_t total)
     progress_draw(arg, what, done, total);
 }
 
-static status run(serve *s, error *e)
+static status run(void *arg, error *e)
 {
+    serve *s = arg;
     TRY(setup_resolve(&s->base, e));
     if (s->reasoning_field && strcmp(s->reasoning_field, "both") != 0 &&
         strcmp(s->reasoning_field, "reasoning_content") != 0)
@@ -129,13 +130,5 @@ int cmd_serve(int argc, char **argv)
         .details = "SIGTERM finishes what runs and exits 0; a second one exits at once.",
         .tables = { own, s.base.model_options, s.base.engine_options, &s.base.output_options[1] },
     };
-    error e;
-    bool help;
-    status st = options_parse(&c, argc, argv, &help, &e);
-    if (st == OK && help) {
-        options_help(&c, stdout);
-        return EXIT_DONE;
-    }
-    if (st == OK) st = run(&s, &e);
-    return st == OK ? EXIT_DONE : setup_fail(&e);
+    return setup_command(&c, argc, argv, run, &s);
 }

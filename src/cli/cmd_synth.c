@@ -12,20 +12,37 @@ static void draw(void *arg, uint64_t done, uint64_t total)
     progress_draw(arg, "writing", done, total);
 }
 
+typedef struct synthesis {
+    const char *folder;
+    bool quiet;
+    synth_options o;
+} synthesis;
+
+static status run(void *arg, error *e)
+{
+    synthesis *y = arg;
+    progress bar;
+    if (!y->o.shape)
+        return error_set(e, E_ARG, "synth: want --shape king-27b, drafter-27b or a JSON file");
+    progress_init(&bar, y->quiet);
+    y->o.progress = draw;
+    y->o.arg = &bar;
+    const status s = synth_write(y->folder, &y->o, e);
+    progress_clear(&bar);
+    return s;
+}
+
 int cmd_synth(int argc, char **argv)
 {
-    const char *folder = NULL;
-    bool quiet = false;
-    progress bar;
-    synth_options o = { .seed = 1 };
+    synthesis y = { .o.seed = 1 };
     const option own[] = {
-        { OPTION_TEXT, "shape", 0, &o.shape, "NAME|FILE",
+        { OPTION_TEXT, "shape", 0, &y.o.shape, "NAME|FILE",
           "king-27b, drafter-27b, or a JSON file of dimensions", 0, 0, NULL },
-        { OPTION_INT, "layers", 0, &o.layers, "N", "layers, instead of the shape's own number", 1,
+        { OPTION_INT, "layers", 0, &y.o.layers, "N", "layers, instead of the shape's own number", 1,
           512, NULL },
-        { OPTION_U64, "seed", 0, &o.seed, "N", "the same seed gives the same bytes (default 1)", 0,
-          0, NULL },
-        { OPTION_FLAG, "quiet", 0, &quiet, NULL, "no progress", 0, 0, NULL },
+        { OPTION_U64, "seed", 0, &y.o.seed, "N", "the same seed gives the same bytes (default 1)",
+          0, 0, NULL },
+        { OPTION_FLAG, "quiet", 0, &y.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -33,23 +50,9 @@ int cmd_synth(int argc, char **argv)
         .usage = "FOLDER --shape king-27b|drafter-27b|FILE.json [options]",
         .summary = "write a pack of random weights in a real layout",
         .tables = { own },
-        .positional = { &folder },
+        .positional = { &y.folder },
         .min_positional = 1,
         .max_positional = 1,
     };
-    error e;
-    bool help;
-    status s = options_parse(&c, argc, argv, &help, &e);
-    if (s == OK && help) {
-        options_help(&c, stdout);
-        return EXIT_DONE;
-    }
-    progress_init(&bar, quiet);
-    o.progress = draw;
-    o.arg = &bar;
-    if (s == OK && !o.shape)
-        s = error_set(&e, E_ARG, "synth: want --shape king-27b, drafter-27b or a JSON file");
-    if (s == OK) s = synth_write(folder, &o, &e);
-    progress_clear(&bar);
-    return s == OK ? EXIT_DONE : setup_fail(&e);
+    return setup_command(&c, argc, argv, run, &y);
 }

@@ -205,3 +205,36 @@ status setup_read(const char *path, size_t most, char **text, size_t *len, error
     *text = buf_steal(&b);
     return *text ? OK : error_set(e, E_NOMEM, "%s: out of memory", path);
 }
+
+int setup_command(const options_command *c, int argc, char **argv,
+                  status (*fn)(void *arg, error *e), void *arg)
+{
+    error e;
+    bool help;
+    status s = options_parse(c, argc, argv, &help, &e);
+    if (s == OK && help) {
+        options_help(c, stdout);
+        return EXIT_DONE;
+    }
+    if (s == OK) s = fn(arg, &e);
+    return s == OK ? EXIT_DONE : setup_fail(&e);
+}
+
+status setup_mode(const setup *s, bool *f32, error *e)
+{
+    *f32 = s->mode && strcmp(s->mode, "f32") == 0;
+    if (!s->mode || *f32 || strcmp(s->mode, "int8") == 0) return OK;
+    return error_set(e, E_ARG, "--mode: found %s, want int8 or f32", s->mode);
+}
+
+status setup_every(const char *text, int *every, error *e)
+{
+    int64_t n;
+    if (strcmp(text, "none") == 0) *every = 0;
+    else if (strcmp(text, "all") == 0) *every = 1;
+    else if (str_starts(str_from(text), STR("every=")) && str_to_i64(str_from(text + 6), &n) &&
+             n > 0 && n <= 512)
+        *every = (int)n;
+    else return error_set(e, E_ARG, "--hidden: found %s, want every=N, all or none", text);
+    return OK;
+}

@@ -43,6 +43,13 @@ void setup_clear_interrupt(void);
 status setup_status(ingot_status s, const ingot_error *from, error *e);
 /* Prints "ingot: MESSAGE" (and a hint where one is known) on stderr; returns the exit code. */
 int setup_fail(const error *e);
+/* The frame of every command: parses, prints the help when asked, else runs fn; returns the exit code. */
+int setup_command(const options_command *c, int argc, char **argv,
+                  status (*fn)(void *arg, error *e), void *arg);
+/* --mode of the offline commands. */
+status setup_mode(const setup *s, bool *f32, error *e);
+/* --hidden: "every=N", "all" or "none" as N, 1 or 0. */
+status setup_every(const char *text, int *every, error *e);
 /* Whole file as text ("-": stdin), NUL-terminated; the caller frees with mem_free. */
 status setup_read(const char *path, size_t most, char **text, size_t *len, error *e);
 #endif
