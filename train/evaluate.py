@@ -108,14 +108,19 @@ class Program:
     def __init__(self, program, king, drafter=None):
         self.command = [program, "generate", "--king", king, "--temp", "0", "--json"]
         self.drafter = drafter
+        self.end = corpus.tokenizer(king).token_to_id("<|im_end|>")
 
     def run(self, prompt, limit, *options):
+        """-> the result with the end-of-turn token put back, which the program keeps to itself."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
             json.dump(prompt, f)
             f.flush()
             done = subprocess.run([*self.command, "--tokens", f.name, "--max-tokens", str(limit),
                                    *options], capture_output=True, text=True, check=True)
-        return json.loads(done.stdout)
+        out = json.loads(done.stdout)
+        if out["finish_reason"] == "stop":
+            out["token_ids"].append(self.end)
+        return out
 
     def greedy(self, prompt, limit):
         return self.run(prompt, limit, "--no-drafter")["token_ids"]
