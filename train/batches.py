@@ -4,10 +4,12 @@ A batch is (tokens [R, ROW] int64, start [R, ROW] bool, target [R, ROW] bool): s
 first token of each document, and target[t] says that the token t + 1 counts for the loss.
 """
 
+import os
 import random
+import threading
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 import torch
 
@@ -88,7 +90,8 @@ class Feed:
     """
 
     def __init__(self, make, step, processes):
-        self.pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+        self.pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"),
+                                        initializer=end_with_parent)
         self.make, self.step, self.ahead = make, step, deque()
         self.depth = 3 * processes
 
@@ -100,6 +103,14 @@ class Feed:
 
     def close(self):
         self.pool.shutdown(cancel_futures=True)
+
+
+def end_with_parent():
+    """Let a worker process end when the training is killed."""
+    def wait():
+        parent_process().join()
+        os._exit(1)
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def arrays(make, step):

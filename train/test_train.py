@@ -4,6 +4,7 @@ Expected values come from arithmetic done here, or from the format's own example
 """
 
 import argparse
+import functools
 import json
 import os
 import random
@@ -145,6 +146,16 @@ def test_copy_rows_repeat():
             period = min((p for p in range(1, len(doc)) if doc[p:] == doc[:-p]), default=len(doc))
             assert all(t + 1 > period for t in goals)       # the first time cannot be foreseen
     assert target.float().mean() > 0.3
+
+
+def test_feed_gives_the_batches_in_order():
+    make = functools.partial(batches.copy_rows, 2, 64)      # the seed is the step
+    feed = batches.Feed(make, 7, 2)
+    try:
+        for step in range(7, 12):
+            assert all(torch.equal(a, b) for a, b in zip(feed.next(), make(step)))
+    finally:
+        feed.close()
 
 
 # ------------------------------------------------------------------------- king
