@@ -275,15 +275,17 @@ status drafter_state_read(draft_state *s, state_get_fn *get, void *arg, error *e
 
 /* ---- the memory of a call ---- */
 
+enum { DRAFTER_LOGITS = 32 }; /* draft rows of one use of the head, which is read once for them */
+
 struct drafter_work {
-    int max_rows;
+    int max_rows, max_logits;
     float *x, *a, *b, *r;   /* [max_rows, n_embd] residual, normed, convolved, output of a half */
     float *coef;            /* [max_rows, side 2, tap, channel group] */
     float *q, *o;           /* [max_rows, n_head * head_dim] */
     float *kv;              /* [n_layer, key and value, max_rows, n_kv_head * head_dim] */
     float *room;            /* [max_rows, 2 * n_ff] */
     float *taps;            /* [max_rows, n_tap * n_embd] */
-    float *logits;          /* [max_rows, n_vocab] */
+    float *logits;          /* [max_logits, n_vocab] */
     float *g;               /* [max_rows, rank] */
     float *pair;            /* [2, rank] */
     float *values, *scores; /* [top_k] */
@@ -303,6 +305,8 @@ static size_t lay_out(drafter_work *w, const drafter *d, uint8_t *base)
     const size_t rows = (size_t)w->max_rows, n = (size_t)c->n_embd;
     const size_t q = (size_t)c->n_head * (size_t)c->head_dim;
     const size_t kv = (size_t)c->n_kv_head * (size_t)c->head_dim;
+    w->max_logits = w->max_rows < DRAFTER_LOGITS ? w->max_rows : DRAFTER_LOGITS;
+    if (w->max_logits < c->block - 1) w->max_logits = c->block - 1;
     const size_t coef = 2 * (size_t)c->conv_taps * (n / (size_t)c->conv_group);
     size_t at = 0;
 #define PART(field, count, size)                     \
@@ -320,7 +324,7 @@ static size_t lay_out(drafter_work *w, const drafter *d, uint8_t *base)
     PART(w->kv, 2 * (size_t)c->n_layer * rows * kv, sizeof(float));
     PART(w->room, rows * 2 * (size_t)c->n_ff, sizeof(float));
     PART(w->taps, rows * (size_t)c->n_tap * n, sizeof(float));
-    PART(w->logits, rows * (size_t)c->n_vocab, sizeof(float));
+    PART(w->logits, (size_t)w->max_logits * (size_t)c->n_vocab, sizeof(float));
     PART(w->g, rows * (size_t)c->rank, sizeof(float));
     PART(w->pair, 2 * (size_t)c->rank, sizeof(float));
     PART(w->values, (size_t)c->top_k, sizeof(float));
@@ -516,9 +520,10 @@ static int enter(const drafter *d, compute *c, drafter_work *w, const king *k,
     return rows;
 }
 
-/* Walks the rows of one job's block; its first draft stands in row `at` of logits, hidden rows and
- * projections. */
-static void choose(const drafter *d, compute *c, drafter_work *w, const draft_job *job, int at)
+/* Walks the rows of one job's block. Its first draft stands in row `at` of hidden rows and
+ * projections, and in row `head` of the logits. */
+static void choose(const drafter *d, compute *c, drafter_work *w, const draft_job *job, int at,
+                   int head)
 {
     const drafter_config *dc = &d->config;
     const size_t n = (size_t)dc->n_embd, vocab = (size_t)dc->n_vocab, k = (size_t)dc->top_k;
@@ -526,7 +531,7 @@ static void choose(const drafter *d, compute *c, drafter_work *w, const draft_jo
     for (int i = 0; i < job->block - 1; i++) {
         const size_t row = (size_t)(at + i), out = (size_t)i * k;
         const selector_row s = {
-            .logits = w->logits + row * vocab,
+            .logits = w->logits + (size_t)(head + i) * vocab,
             .n_vocab = job->n_vocab < dc->n_vocab ? job->n_vocab : dc->n_vocab,
             .multiplier = dc->output_multiplier,
             .cap = dc->softcap,
@@ -561,7 +566,14 @@ void drafter_draft(const drafter *d, compute *c, drafter_work *w, const king *k,
         drafts += jobs[j].block - 1;
     }
     compute_rmsnorm(c, w->b, w->a, d->norm, drafts, dc->n_embd, dc->eps);
-    king_head(k, c, kw, w->logits, w->b, drafts);
     linear_apply_one(c, w->act, &d->selector.projection, w->g, w->b, drafts);
-    for (int j = 0, at = 0; j < n_jobs; at += jobs[j].block - 1, j++) choose(d, c, w, &jobs[j], at);
+    for (int j = 0, at = 0; j < n_jobs;) {
+        int end = j, head = 0; /* as many whole blocks as the logits hold */
+        while (end < n_jobs && head + jobs[end].block - 1 <= w->max_logits)
+            head += jobs[end++].block - 1;
+        king_head(k, c, kw, w->logits, w->b + (size_t)at * n, head);
+        for (head = 0; j < end; head += jobs[j].block - 1, j++)
+            choose(d, c, w, &jobs[j], at + head, head);
+        at += head;
+    }
 }

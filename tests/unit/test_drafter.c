@@ -21,7 +21,7 @@ static void pair_open(pair *v, const char *folder, compute_mode mode)
         (fixture_options){ .folder = PACKS "king-tiny", .mode = mode, .kv = KV_F16, .threads = 2 });
     EXPECT_OK(pack_open(&v->p, folder, NULL, &e), e);
     EXPECT_OK(drafter_open(&v->d, v->p, v->f.k, v->f.c, mode, &e), e);
-    EXPECT_OK(drafter_work_new(&v->w, v->d, 40, &e), e);
+    EXPECT_OK(drafter_work_new(&v->w, v->d, 48, &e), e);
     EXPECT_OK(safetensors_open(&g, PACKS "drafter-tiny-taps.safetensors", &e), e);
     v->rows = golden_f32(&g, "taps", CONTEXT * WIDTH);
     safetensors_close(&g);
@@ -220,8 +220,8 @@ TEST(contexts_copy_and_travel_as_bytes)
 
 static void check_companions(pair *v)
 {
-    enum { N = 4 };
-    static const int rows[N] = { 1, 17, 40, 72 }, block[N] = { 8, 2, 5, 7 };
+    enum { N = 6 }; /* 35 drafts: more than one use of the head */
+    static const int rows[N] = { 1, 17, 40, 72, 33, 5 }, block[N] = { 8, 2, 8, 7, 8, 8 };
     draft_state *s[N];
     shown alone[N], together[N];
     draft_append appends[N];
