@@ -281,8 +281,9 @@ static void everywhere(void (*walk)(setting, uint64_t))
 static void on_random_packs(void (*walk)(setting, uint64_t), uint64_t seed)
 {
     for (int i = 0; i < 6; i++, seed++) {
-        random_pack p = { .king = i % 3 == 2 };
-        random_pack_write(&p, seed);
+        random_pack p = { 0 };
+        if (i % 3 == 2) random_pack_king(&p, seed);
+        else random_pack_plain(&p, seed);
         walk((setting){ p.dir, i % 2 ? COMPUTE_F32 : COMPUTE_INT8, (kv_type)(i % 3) }, seed);
         random_pack_remove(&p);
     }

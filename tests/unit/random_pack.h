@@ -1,4 +1,5 @@
-/* random_pack.h - writes small packs of random shape, format and weights, for property tests. */
+/* random_pack.h - writes small packs of random shape, format and weights, for property tests: plain
+ * ones here, kings and drafters by synth. */
 #ifndef RANDOM_PACK_H
 #define RANDOM_PACK_H
 #include <math.h>
@@ -9,12 +10,12 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "pack/pack.h"
+#include "tools/synth.h"
 #include "test.h"
 
 typedef struct random_pack {
     char dir[64];
     king_config c;
-    bool king;       /* rotated ternary; else plain, every matrix in a format of its own */
     bool wide;       /* more than 100 MB of dense weights */
     bool broken_row; /* embedding of token 1 is not finite (plain packs) */
 } random_pack;
@@ -34,10 +35,9 @@ static inline void random_shape(random_pack *p, rng *r)
                         .eps = 1e-6f,
                         .conv_taps = 4,
                         .rope_theta = 1e7 };
-    const int unit =
-        p->king ? 512 : 128; /* every input width is a multiple: of the block, of any group */
+    const int unit = 128; /* every input width is a multiple of any group */
     c->n_layer = PICK(r, 2, 3, 5);
-    c->n_embd = p->king ? 512 : unit * PICK(r, 1, 2);
+    c->n_embd = unit * PICK(r, 1, 2);
     c->n_ff = unit * PICK(r, 1, 2, 3);
     c->head_dim = PICK(r, 32, 64, 128);
     c->n_head = unit / c->head_dim;
@@ -72,11 +72,6 @@ static inline quant_format random_format(rng *r)
     }
 }
 
-static inline bool is_dense_in_king(const char *name)
-{
-    return strstr(name, "in_proj_a") || strstr(name, "in_proj_b");
-}
-
 static inline float random_value(const plan_entry *t, rng *r)
 {
     if (strstr(t->name, "A_log")) return (float)rng_unit(r);
@@ -91,8 +86,7 @@ typedef struct random_writer {
     const random_pack *p;
     const plan *plan;
     quant_format *format; /* [plan->count] */
-    int *index;           /* [plan->count][4] weight, scales, biases, signs */
-    float *signs[8];      /* by input width / 512 */
+    int *index;           /* [plan->count][3] weight, scales, biases */
 } random_writer;
 
 static inline int declare(random_writer *v, const char *name, const char *part, dtype type,
@@ -109,7 +103,7 @@ static inline int declare(random_writer *v, const char *name, const char *part, 
 static inline void declare_entry(random_writer *v, size_t i)
 {
     const plan_entry *t = &v->plan->entries[i];
-    int *at = v->index + 4 * i;
+    int *at = v->index + 3 * i;
     if (!t->is_matrix) {
         const int64_t shape[3] = { t->shape[0], t->shape[1], 1 };
         at[0] = declare(v, t->name, "", DTYPE_F32, t->rank == 2 ? 3 : 1, shape);
@@ -123,33 +117,16 @@ static inline void declare_entry(random_writer *v, size_t i)
     }
     const int64_t words[2] = { t->shape[0], t->shape[1] * f.bits / 32 };
     const int64_t groups[2] = { t->shape[0], t->shape[1] / f.group };
-    const dtype scale = !affine ? DTYPE_U8 : v->p->king ? DTYPE_F16 : DTYPE_BF16;
+    const dtype scale = affine ? DTYPE_BF16 : DTYPE_U8;
     at[0] = declare(v, t->name, ".weight", DTYPE_U32, 2, words);
     at[1] = declare(v, t->name, ".scales", scale, 2, groups);
     if (affine) at[2] = declare(v, t->name, ".biases", scale, 2, groups);
-    if (v->p->king) at[3] = declare(v, t->name, ".signs", DTYPE_F32, 1, &t->shape[1]);
 }
 
 static inline void put(random_writer *v, int index, uint64_t at, const void *p, size_t n)
 {
     error e;
     EXPECT_OK(safetensors_writer_put(v->w, index, at, p, n, &e), e);
-}
-
-static inline void put_ternary_row(random_writer *v, const int *at, int64_t row, int64_t in)
-{
-    uint8_t codes[4096], packed[1024];
-    uint16_t scales[32], biases[32];
-    for (int64_t k = 0; k < in; k++) codes[k] = (uint8_t)rng_below(&v->r, 3);
-    quant_pack(codes, 2, in, packed);
-    const int64_t groups = in / 128;
-    for (int64_t g = 0; g < groups; g++) {
-        scales[g] = dtype_f32_to_f16((float)((0.5 + rng_unit(&v->r)) / sqrt((double)in)));
-        biases[g] = scales[g] ^ 0x8000;
-    }
-    put(v, at[0], (uint64_t)(row * in / 4), packed, (size_t)in / 4);
-    put(v, at[1], (uint64_t)(row * groups * 2), scales, (size_t)groups * 2);
-    put(v, at[2], (uint64_t)(row * groups * 2), biases, (size_t)groups * 2);
 }
 
 static inline void put_row(random_writer *v, const plan_entry *t, quant_format f, const int *at,
@@ -176,7 +153,7 @@ static inline void put_row(random_writer *v, const plan_entry *t, quant_format f
 static inline void put_entry(random_writer *v, size_t i)
 {
     const plan_entry *t = &v->plan->entries[i];
-    const int *at = v->index + 4 * i;
+    const int *at = v->index + 3 * i;
     if (!t->is_matrix) {
         const int64_t n = t->shape[0] * (t->rank == 2 ? t->shape[1] : 1);
         for (int64_t k = 0; k < n; k++) {
@@ -185,15 +162,7 @@ static inline void put_entry(random_writer *v, size_t i)
         }
         return;
     }
-    const bool ternary = v->p->king && v->format[i].mode != QUANT_DENSE;
-    for (int64_t row = 0; row < t->shape[0]; row++) {
-        if (ternary) {
-            put_ternary_row(v, at, row, t->shape[1]);
-        } else {
-            put_row(v, t, v->format[i], at, row);
-        }
-    }
-    if (ternary) put(v, at[3], 0, v->signs[t->shape[1] / 512], (size_t)t->shape[1] * 4);
+    for (int64_t row = 0; row < t->shape[0]; row++) put_row(v, t, v->format[i], at, row);
 }
 
 /* ---- config.json and hadamard.json ---- */
@@ -257,113 +226,30 @@ static inline void write_plain_config(const random_writer *v)
     save(v->p, "config.json", &b);
 }
 
-static inline void write_king_config(const random_writer *v)
+static inline void random_pack_dir(random_pack *p)
 {
-    buf b;
-    buf_init(&b, 1 << 20);
-    buf_text(&b,
-             "{\"schema_version\": 2, \"model_type\": \"prism_hadamard_qwen35\", "
-             "\"base_model_type\": \"qwen3_5\","
-             " \"hadamard_config\": \"hadamard.json\", \"tensor_namespace\": \"mlx-vlm-qwen3_5\","
-             " \"gdn_activation_layout\": \"grouped\","
-             " \"components\": {\"text\": true, \"vision\": true, \"mtp\": false},"
-             " \"quantization\": {\"bits\": 2, \"group_size\": 128, \"mode\": \"affine\"},"
-             " \"tie_word_embeddings\": false, ");
-    put_text_config(&b, &v->p->c);
-    buf_text(&b, ", \"modules\": [");
-    bool comma = false;
-    for (size_t i = 0; i < v->plan->count; i++) {
-        const plan_entry *t = &v->plan->entries[i];
-        if (!t->is_matrix || v->format[i].mode == QUANT_DENSE) continue;
-        buf_printf(
-            &b, "%s{\"path\": \"%s\", \"block\": 512, \"embedding\": %s, \"dtype\": \"float16\"}",
-            comma ? ", " : "", t->name, t->is_embedding ? "true" : "false");
-        comma = true;
-    }
-    buf_text(&b, "]}");
-    save(v->p, "config.json", &b);
+    snprintf(p->dir, sizeof p->dir, "/tmp/ingot-pack-XXXXXX");
+    EXPECT(mkdtemp(p->dir) != NULL);
 }
 
-static inline int by_text(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-static inline void write_hadamard(random_writer *v)
-{
-    buf b;
-    buf_init(&b, 1 << 20);
-    buf_text(
-        &b,
-        "{\"prism.hadamard.version\": 1, \"prism.hadamard.block_size\": 512,"
-        " \"prism.hadamard.transform\": \"normalized-sylvester-walsh-hadamard\","
-        " \"prism.hadamard.axis\": \"input-last-dimension\", \"prism.hadamard.sign_mode\": "
-        "\"explicit\","
-        " \"prism.hadamard.gdn_v_grouped\": true,"
-        " \"prism.hadamard.inverse_weight_names\": [\"language_model.model.embed_tokens.weight\"],"
-        " \"prism.hadamard.weight_names\": [");
-    char(*names)[PLAN_MAX_NAME] = mem_array(v->plan->count, sizeof *names);
-    size_t n = 0;
-    bool wide[8] = { false };
-    for (size_t i = 0; i < v->plan->count; i++) {
-        const plan_entry *t = &v->plan->entries[i];
-        if (!t->is_matrix || v->format[i].mode == QUANT_DENSE) continue;
-        wide[t->shape[1] / 512] = true;
-        if (!t->is_embedding) snprintf(names[n++], PLAN_MAX_NAME, "%s", t->name);
-    }
-    qsort(names, n, sizeof *names, by_text);
-    for (size_t i = 0; i < n; i++)
-        buf_printf(&b, "%s\"language_model.%s.weight\"", i ? ", " : "", names[i]);
-    mem_free(names);
-    buf_text(&b, "], \"prism.hadamard.sign_widths\": [");
-    bool comma = false;
-    for (int w = 1; w < 8; w++) {
-        if (!wide[w]) continue;
-        buf_printf(&b, "%s%d", comma ? ", " : "", 512 * w);
-        comma = true;
-    }
-    buf_text(&b, "], \"prism.hadamard.sign_values\": [");
-    comma = false;
-    for (int w = 1; w < 8; w++) {
-        if (!wide[w]) continue;
-        v->signs[w] = mem_array((size_t)w * 512, sizeof(float));
-        for (int i = 0; i < 512 * w; i++) {
-            v->signs[w][i] = rng_below(&v->r, 2) ? 1 : -1;
-            buf_printf(&b, "%s%d", comma ? ", " : "", (int)v->signs[w][i]);
-            comma = true;
-        }
-    }
-    buf_text(&b, "]}");
-    save(v->p, "hadamard.json", &b);
-}
-
-/* Writes the pack into a new folder, p->dir. */
-static inline void random_pack_write(random_pack *p, uint64_t seed)
+/* Writes a plain pack into a new folder, p->dir. */
+static inline void random_pack_plain(random_pack *p, uint64_t seed)
 {
     error e;
     rng shape = { seed };
     plan list;
     random_shape(p, &shape);
-    snprintf(p->dir, sizeof p->dir, "/tmp/ingot-pack-XXXXXX");
-    EXPECT(mkdtemp(p->dir) != NULL);
+    random_pack_dir(p);
     EXPECT_OK(plan_king(&list, &p->c, &e), e);
     random_writer v = { .r = { seed + 1 }, .p = p, .plan = &list };
     v.format = mem_array(list.count, sizeof *v.format);
-    v.index = mem_array(list.count * 4, sizeof *v.index);
+    v.index = mem_array(list.count * 3, sizeof *v.index);
     for (size_t i = 0; i < list.count; i++) {
-        const char *name = list.entries[i].name;
-        v.format[i] = !p->king                 ? random_format(&v.r)
-                      : is_dense_in_king(name) ? (quant_format){ QUANT_DENSE, 0, 0 }
-                                               : (quant_format){ QUANT_AFFINE, 2, 128 };
+        v.format[i] = random_format(&v.r);
         if (p->wide || (p->broken_row && list.entries[i].is_embedding))
             v.format[i] = (quant_format){ QUANT_DENSE, 0, 0 };
     }
-    if (p->king) {
-        write_king_config(&v);
-        write_hadamard(&v);
-    } else {
-        write_plain_config(&v);
-    }
+    write_plain_config(&v);
     char path[96];
     snprintf(path, sizeof path, "%s/model.safetensors", p->dir);
     EXPECT_OK(safetensors_writer_new(&v.w, &e), e);
@@ -371,20 +257,75 @@ static inline void random_pack_write(random_pack *p, uint64_t seed)
     EXPECT_OK(safetensors_writer_begin(v.w, path, &e), e);
     for (size_t i = 0; i < list.count; i++) put_entry(&v, i);
     EXPECT_OK(safetensors_writer_commit(v.w, &e), e);
-    for (int w = 0; w < 8; w++) mem_free(v.signs[w]);
     mem_free(v.format);
     mem_free(v.index);
     plan_free(&list);
 }
 
-static inline void random_pack_remove(const random_pack *p)
+static inline void random_pack_synth(random_pack *p, const char *shape, uint64_t seed)
 {
-    static const char *const names[] = { "config.json", "hadamard.json", "model.safetensors" };
+    error e;
     char path[96];
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "%s/%s", p->dir, names[i]);
-        unlink(path);
-    }
+    random_pack_dir(p);
+    snprintf(path, sizeof path, "%s/shape.json", p->dir);
+    EXPECT_OK(file_write(path, str_from(shape), &e), e);
+    EXPECT_OK(synth_write(p->dir, &(synth_options){ .shape = path, .seed = seed }, &e), e);
+}
+
+/* Hidden size 512, vocabulary 1024: what random_pack_drafter drafts for. */
+static inline void random_pack_king(random_pack *p, uint64_t seed)
+{
+    rng r = { seed };
+    const int dim = PICK(&r, 32, 64, 128), heads = 512 / dim, v_dim = PICK(&r, 32, 64, 128),
+              v_heads = 512 / v_dim;
+    char shape[512];
+    p->c.n_layer = PICK(&r, 4, 5, 8);
+    snprintf(
+        shape, sizeof shape,
+        "{\"kind\": \"king\", \"block\": 512, \"hidden_size\": 512, \"vocab_size\": 1024,"
+        " \"num_hidden_layers\": %d, \"intermediate_size\": %d, \"max_position_embeddings\": 2048,"
+        " \"head_dim\": %d, \"num_attention_heads\": %d, \"num_key_value_heads\": %d,"
+        " \"linear_value_head_dim\": %d, \"linear_num_value_heads\": %d, \"linear_key_head_dim\": "
+        "%d,"
+        " \"linear_num_key_heads\": %d}",
+        p->c.n_layer, 512 * PICK(&r, 1, 2, 3), dim, heads, heads / PICK(&r, 1, 2), v_dim, v_heads,
+        PICK(&r, 32, 64, 128), v_heads / PICK(&r, 1, 2));
+    random_pack_synth(p, shape, seed);
+}
+
+static inline void random_pack_drafter(random_pack *p, const random_pack *target, uint64_t seed)
+{
+    rng r = { seed };
+    const int dim = PICK(&r, 32, 64), heads = PICK(&r, 4, 8);
+    char shape[512];
+    snprintf(shape, sizeof shape,
+             "{\"kind\": \"drafter\", \"hidden_size\": 512, \"vocab_size\": 1024, "
+             "\"num_hidden_layers\": %d,"
+             " \"intermediate_size\": %d, \"head_dim\": %d, \"num_attention_heads\": %d,"
+             " \"num_key_value_heads\": %d, \"sliding_window\": %d, \"block_size\": 8, "
+             "\"mask_token_id\": 1000,"
+             " \"conv_group_size\": %d, \"selector_rank\": 64, \"selector_top_k\": 8, "
+             "\"num_target_layers\": %d,"
+             " \"target_layer_ids\": [1, 3], \"max_position_embeddings\": 2048, \"bits\": %d}",
+             PICK(&r, 1, 2, 3), 64 * PICK(&r, 2, 3, 8), dim, heads, heads / PICK(&r, 1, 2, 4),
+             PICK(&r, 9, 32, 58, 2048), PICK(&r, 16, 64), target->c.n_layer,
+             PICK(&r, 2, 3, 4, 6, 8, 16));
+    random_pack_synth(p, shape, seed);
+}
+
+static inline status random_pack_unlink(void *arg, const char *name, error *e)
+{
+    char path[512];
+    (void)e;
+    snprintf(path, sizeof path, "%s/%s", (const char *)arg, name);
+    unlink(path);
+    return OK;
+}
+
+static inline void random_pack_remove(random_pack *p)
+{
+    error e;
+    EXPECT_OK(file_list(p->dir, random_pack_unlink, p->dir, &e), e);
     rmdir(p->dir);
 }
 #endif

@@ -137,7 +137,7 @@ TEST(taps_are_layer_outputs_side_by_side)
 TEST(R057_broken_rows_are_reported_and_stay_alone)
 {
     random_pack p = { .broken_row = true };
-    random_pack_write(&p, 77);
+    random_pack_plain(&p, 77);
     fixture f;
     error e;
     fixture_open(&f, (fixture_options){ .folder = p.dir, .mode = COMPUTE_INT8, .kv = KV_F16 });
@@ -245,7 +245,7 @@ TEST(short_memory_while_opening_is_reported)
 TEST(R098_loading_does_not_double_memory)
 {
     random_pack p = { .wide = true };
-    random_pack_write(&p, 3);
+    random_pack_plain(&p, 3);
     error e;
     compute *c;
     pack *source;
