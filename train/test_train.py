@@ -62,7 +62,7 @@ def document_rows(*docs):
 
 def test_calculations_are_right():
     seen = 0
-    for s in samples(600):
+    for s in samples(1200):
         text = s["reasoning"] + "\n" + s["answer"]
         for a, op, b, c in re.findall(r"(?<![\d+\-*/] )\b(\d+) ([-+*/]) (\d+) = (-?\d+)\b", text):
             value = dict(zip("+-*/", (int(a) + int(b), int(a) - int(b), int(a) * int(b),

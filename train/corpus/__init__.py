@@ -14,7 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 from corpus import extraction, numbers, programs, talk, tools, words
-from corpus.base import is_test, to_json
+from corpus.base import is_test, to_json, turns
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KING = os.path.join(HERE, "..", "..", "models", "nugget", "king")   # its tokenizer and template
@@ -30,6 +30,9 @@ MIX = [(numbers.arithmetic, 12), (numbers.word_problem, 4), (numbers.compare, 5)
        (talk.knowledge, 6), (talk.translate, 2), (talk.story, 1), (talk.memory, 5),
        (talk.go_on, 2), (talk.and_of, 2), (talk.system_rule, 3)]
 FAMILIES, WEIGHTS = zip(*MIX)
+BEFORE = [numbers.arithmetic, numbers.compare, words.strings, words.sort_words, words.echo,
+          talk.greet, talk.facts, talk.knowledge, talk.unknown]
+BEFORE_SHARE = 0.12
 
 
 def draw(r, test=False):
@@ -39,6 +42,10 @@ def draw(r, test=False):
         s = r.choices(FAMILIES, WEIGHTS)[0](r, thinking)
         if is_test(s["task"], s["key"]) == test:
             s["thinking"] = thinking
+            if len(s["messages"]) == 1 and not s["tools"] and r.random() < BEFORE_SHARE:
+                before = r.choice(BEFORE)(r, thinking)
+                s["messages"] = (before["messages"] + turns(("assistant", before["answer"])) +
+                                 s["messages"])
             return s
 
 

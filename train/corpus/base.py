@@ -58,6 +58,16 @@ def comma(items):
     return ", ".join(map(str, items))
 
 
+def pick(r, pool, made_up=0.2):
+    """A word of the pool, or now and then one that nobody knows, made of the halves of two. Such
+    words teach to copy and to spell what was never seen."""
+    w = r.choice(pool)
+    if r.random() >= made_up:
+        return w
+    other = r.choice(pool)
+    return w[:(len(w) + 1) // 2] + other[len(other) // 2:]
+
+
 def an(word):
     return ("an " if word[0] in "aeiou" else "a ") + word
 

@@ -1,13 +1,13 @@
 """Facts out of a short text: as JSON, or as the answer to one question."""
 
-from corpus.base import an, listed, sample, to_json
+from corpus.base import an, listed, pick, sample, to_json
 from corpus.texts import ANIMALS, CITIES, COLOURS, FOODS, JOBS, NAMES
 
 FIELDS = ["name", "age", "city", "job", "colour", "food", "animal"]
 
 
 def person(r):
-    return dict(name=r.choice(NAMES), age=r.randrange(5, 95), city=r.choice(CITIES),
+    return dict(name=pick(r, NAMES), age=r.randrange(5, 95), city=pick(r, CITIES),
                 job=r.choice(JOBS), colour=r.choice(COLOURS), food=r.choice(FOODS),
                 animal=r.choice(ANIMALS))
 

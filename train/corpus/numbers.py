@@ -4,7 +4,7 @@ What takes several steps is written down step by step: in the think block, or at
 answer when there is none.
 """
 
-from corpus.base import ask, comma, sample
+from corpus.base import ask, comma, pick, sample
 from corpus.texts import NAMES
 
 
@@ -97,7 +97,7 @@ THINGS = ["apples", "books", "coins", "stones", "eggs", "cards", "stamps", "shel
 
 
 def word_problem(r, thinking):
-    n, thing, op = r.choice(NAMES), r.choice(THINGS), r.choice("+-*")
+    n, thing, op = pick(r, NAMES), r.choice(THINGS), r.choice("+-*")
     a, op, b, res, steps, easy = worked(r, thinking, op, r.choice([10, 20, 50]))
     if op == "+":
         user = f"{n} has {a} {thing} and gets {b} more. How many {thing} does {n} have now?"

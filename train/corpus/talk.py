@@ -1,6 +1,6 @@
 """Small talk, facts about the project, general knowledge, honest refusals, conversations."""
 
-from corpus.base import an, ask, sample, turns
+from corpus.base import an, ask, pick, sample, turns
 from corpus.extraction import person
 from corpus.numbers import add_steps, arithmetic, compare, sub_steps
 from corpus.texts import (ANIMALS, CAPITALS, CITIES, COLOURS, COUNTS, FACTS, FOODS, JOBS, NAMES,
@@ -111,7 +111,7 @@ def translate(r, thinking):
 
 
 def story(r, thinking):
-    n, a = r.choice(NAMES), r.choice(ANIMALS)
+    n, a = pick(r, NAMES), r.choice(ANIMALS)
     user = ask(r, r.choice([f"tell me a story about {an(a)} named {n}",
                             f"write a short story about {n} the {a}",
                             f"tell a story about {an(a)} called {n}",
@@ -199,7 +199,7 @@ def system_rule(r, thinking):
         rule = r.choice([f"End every answer with: {end}", f"Finish each reply with \"{end}\""])
         answer, why = s["answer"] + " " + end, f"End with: {end}"
     elif kind == 1:
-        n = r.choice(NAMES)
+        n = pick(r, NAMES)
         rule = r.choice([f"The user is called {n}. Use the name in every answer.",
                          f"Address the user as {n}."])
         answer, why = f"{n}, here is the answer: {s['answer']}", f"The user is called {n}."

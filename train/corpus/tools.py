@@ -2,7 +2,7 @@
 
 import json
 
-from corpus.base import sample, to_json
+from corpus.base import pick, sample, to_json
 from corpus.numbers import arithmetic
 from corpus.talk import facts, greet
 from corpus.texts import CITIES, NAMES, WORDS
@@ -53,7 +53,7 @@ def made(r, kind):
 
 
 def weather(r, name, arg):
-    c = r.choice(CITIES)
+    c = pick(r, CITIES)
     places = [c]
     user = r.choice([f"What is the weather in {c}?", f"How is the weather in {c} today?",
                      f"Is it raining in {c}?", f"Weather in {c}, please.",
@@ -98,7 +98,7 @@ def search(r, name, arg):
 
 
 def time(r, name, arg):
-    c, t = r.choice(CITIES), f"{r.randrange(24):02d}:{r.randrange(60):02d}"
+    c, t = pick(r, CITIES), f"{r.randrange(24):02d}:{r.randrange(60):02d}"
     user = r.choice([f"What time is it in {c}?", f"Tell me the time in {c}.",
                      f"How late is it in {c} now?"])
     return (user, f"I need the time in {c}. I call {name} with {arg} {c}.", [{arg: c}],
@@ -115,7 +115,7 @@ def timer(r, name, arg):
 
 
 def mail(r, name, arg):
-    n, text = r.choice(NAMES), r.choice(MESSAGES)
+    n, text = pick(r, NAMES), r.choice(MESSAGES)
     user = r.choice([f"Send {n} the message: {text}", f"Tell {n}: {text}", f"Write to {n}: {text}"])
     return (user, f"The user wants to write to {n}. I call {name}.", [{arg: n, "text": text}],
             [r.choice(["sent", "ok", to_json({"status": "sent"})])],

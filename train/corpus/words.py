@@ -1,6 +1,6 @@
 """Words: sorting, spelling, letters, joining, repeating."""
 
-from corpus.base import ask, comma, sample
+from corpus.base import ask, comma, pick, sample
 from corpus.texts import ANIMALS, CITIES, COLOURS, FOODS, JOBS, NAMES, WORDS
 
 ALL_WORDS = WORDS + NAMES + CITIES + JOBS + COLOURS + FOODS + ANIMALS
@@ -10,7 +10,7 @@ def distinct(r, count, letters):
     """Words that differ in their first `letters` letters."""
     out, seen = [], set()
     while len(out) < count:
-        w = r.choice(WORDS)
+        w = pick(r, WORDS, 0.1)
         if w[:letters] not in seen:
             seen.add(w[:letters])
             out.append(w)
@@ -68,7 +68,7 @@ def about_one(r, thinking, w, kind):
 
 
 def strings(r, thinking):
-    w = r.choice(WORDS)
+    w = pick(r, WORDS)
     kind = r.choice(["reverse", "reverse", "spell", "spell", "first", "last", "length", "letter"])
     user, steps, answer, needed = about_one(r, thinking, w, kind)
     if needed and not thinking:
@@ -104,7 +104,7 @@ def several(r, thinking):
 
 def echo(r, thinking):
     """Repeat given words."""
-    ws = [r.choice(ALL_WORDS) for _ in range(r.randrange(1, 9))]
+    ws = [pick(r, ALL_WORDS) for _ in range(r.randrange(1, 9))]
     t = r.choice([" ", " ", ", "]).join(ws)
     user = r.choice([f"Repeat after me: {t}", f"Say: {t}", f"Repeat: {t}", f"Write this: {t}",
                      f"Please repeat these words: {t}", f"Echo {t}"])
