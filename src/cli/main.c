@@ -22,6 +22,7 @@ static const command commands[] = {
     { "serve", "an OpenAI-compatible server", cmd_serve },
 #endif
     { "inspect", "say what a pack is and what it needs", cmd_inspect },
+    { "bench", "measure speed, with the memory's own beside it", cmd_bench },
     { "capture", "run token sequences and store logits and hidden states", cmd_capture },
     { "eval", "KL divergence, hidden-state distance, perplexity", cmd_eval },
     { "synth", "write a pack of random weights in a real layout", cmd_synth },

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tools/bandwidth.h"
 #include "base/banned.h"
 
 enum { N_OUT = 17408, N_IN = 5120, GROUP = 128, MOST_ROWS = 64 };
@@ -15,7 +16,6 @@ typedef struct bench {
     uint8_t *tiles;
     float *y;
     act a;
-    uint64_t sum[64]; /* what each worker read, so that the read is not removed */
 } bench;
 
 /* Each worker fills the tiles that it will read, so that they lie on its own node. */
@@ -38,26 +38,6 @@ static void fill(void *arg, int worker, int workers)
         }
     }
 }
-static void read_share(void *arg, int worker, int workers)
-{
-    bench *b = arg;
-    const size_t words = b->copies * tile_bytes(&b->w) / 8 / (size_t)workers;
-    const uint8_t *at = b->tiles + words * 8 * (size_t)worker;
-    uint64_t sum[8] = { 0 };
-    for (size_t i = 0; i + 8 <= words; i += 8)
-        for (size_t j = 0; j < 8; j++) {
-            uint64_t word;
-            memcpy(&word, at + (i + j) * 8, sizeof word);
-            sum[j] ^= word;
-        }
-    for (int j = 0; j < 8; j++) b->sum[worker % 64] ^= sum[j];
-}
-static double time_read(bench *b)
-{
-    const int64_t start = clock_ns();
-    pool_run(compute_pool(b->c), read_share, b);
-    return (double)(clock_ns() - start) * 1e-9;
-}
 /* seconds for one matrix with `rows` rows */
 static double time_rows(bench *b, int rows)
 {
@@ -77,7 +57,8 @@ static void measure(kernbench_result *r, bench *b, int turns)
     double read = 1e9, best[KERNBENCH_COUNTS];
     for (int i = 0; i < KERNBENCH_COUNTS; i++) best[i] = 1e9;
     for (int turn = 0; turn < turns; turn++) {
-        const double s = time_read(b);
+        const double s =
+            bandwidth_time(compute_pool(b->c), b->tiles, b->copies * tile_bytes(&b->w));
         read = s < read ? s : read;
         for (int i = 0; i < KERNBENCH_COUNTS; i++) {
             const double t = time_rows(b, kernbench_rows[i]);

@@ -1,0 +1,208 @@
+/* passbench.c - see passbench.h. */
+#include "tools/passbench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "tools/bandwidth.h"
+#include "tools/inspect.h"
+#include "base/banned.h"
+
+enum { CHUNK = 512, MOST_TURNS = 64, DECODE_STEPS = 4, READ_BYTES = 1 << 30 };
+
+typedef struct bench {
+    const passbench_options *o;
+    passbench_result *r;
+    pack *pack;
+    compute *c;
+    king *k;
+    king_work *work;
+    kv_pool *pages;
+    state *state;
+    int32_t ids[CHUNK];
+    int max_len;
+    uint64_t done, total; /* timed parts, for the progress */
+} bench;
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static passbench_figure summarise(double *t, int n)
+{
+    qsort(t, (size_t)n, sizeof *t, by_value);
+    const double median = n % 2 ? t[n / 2] : (t[n / 2 - 1] + t[n / 2]) / 2;
+    return (passbench_figure){ median, (t[n - 1] - t[0]) / median };
+}
+
+static void told(bench *b)
+{
+    b->done++;
+    if (b->o->progress) b->o->progress(b->o->progress_arg, "measuring", b->done, b->total);
+}
+
+/* One pass; rows are kept when `final`, taken back otherwise. Returns seconds. */
+static double pass(bench *b, int n, int logits_from, row_kind kind, int keep)
+{
+    king_job job = { .state = b->state, .tokens = b->ids, .n = n, .logits_from = logits_from };
+    CHECK(state_begin(b->state, n, kind, NULL) == OK); /* max_len was reserved */
+    const int64_t start = clock_ns();
+    king_forward(b->k, b->c, b->work, &job, 1, NULL);
+    const int64_t end = clock_ns();
+    state_commit(b->state, keep);
+    return (double)(end - start) * 1e-9;
+}
+
+static double prefill(bench *b, int length)
+{
+    double seconds = 0;
+    for (int at = 0; at < length; at += CHUNK) {
+        const int n = length - at < CHUNK ? length - at : CHUNK;
+        seconds += pass(b, n, at + n == length ? n - 1 : n, ROWS_FINAL, n);
+    }
+    return seconds;
+}
+
+static void time_rows(bench *b)
+{
+    double t[PASSBENCH_ROWS + 1][MOST_TURNS];
+    state_reset(b->state);
+    pass(b, 1, 1, ROWS_FINAL, 1);
+    for (int turn = -1; turn < b->o->turns; turn++) /* the first one warms up */
+        for (int n = 1; n <= PASSBENCH_ROWS; n++) {
+            const double s = pass(b, n, 0, ROWS_PROVISIONAL, 0);
+            if (turn >= 0) t[n][turn] = s;
+            told(b);
+        }
+    for (int n = 1; n <= PASSBENCH_ROWS; n++) b->r->rows[n] = summarise(t[n], b->o->turns);
+}
+
+static void time_prefill(bench *b)
+{
+    double t[PASSBENCH_MOST][MOST_TURNS];
+    for (int turn = 0; turn < b->o->turns; turn++)
+        for (int i = 0; i < b->r->n_lengths; i++) {
+            state_reset(b->state);
+            t[i][turn] = prefill(b, b->r->lengths[i]);
+            told(b);
+        }
+    for (int i = 0; i < b->r->n_lengths; i++) b->r->prefill[i] = summarise(t[i], b->o->turns);
+}
+
+/* A depth is read once and decoded from `turns` times: it is reading it that takes long. */
+static void time_decode(bench *b)
+{
+    double t[MOST_TURNS];
+    for (int i = 0; i < b->r->n_depths; i++) {
+        state_reset(b->state);
+        prefill(b, b->r->depths[i]);
+        for (int turn = -1; turn < b->o->turns; turn++) {
+            double s = 0;
+            for (int step = 0; step < DECODE_STEPS; step++) s += pass(b, 1, 0, ROWS_PROVISIONAL, 1);
+            if (turn >= 0) t[turn] = s / DECODE_STEPS;
+            told(b);
+        }
+        b->r->decode[i] = summarise(t, b->o->turns);
+    }
+}
+
+/* ---- opening ---- */
+
+static void loading(void *arg, uint64_t done, uint64_t total)
+{
+    const passbench_options *o = arg;
+    if (o->progress) o->progress(o->progress_arg, "loading king", done, total);
+}
+
+/* What fits the model's context, in the order given. */
+static int fitting(int *to, const int *from, int n, int most)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (from[i] <= most) to[kept++] = from[i];
+    return kept;
+}
+
+static void describe(bench *b)
+{
+    passbench_result *r = b->r;
+    const king_config *kc = king_get_config(b->k);
+    const double head = (double)kc->n_vocab * kc->n_embd;
+    r->threads = compute_threads(b->c);
+    snprintf(r->tier, sizeof r->tier, "%s", compute_tier(b->c));
+    r->pass_bytes = king_tile_bytes(b->k) + 2 * sizeof(float) * (uint64_t)kc->n_gdn *
+                                                (uint64_t)kc->gdn_v_heads *
+                                                (uint64_t)kc->gdn_k_dim * (uint64_t)kc->gdn_v_dim;
+    r->kv_token_bytes = state_pool_layout(b->pages)->page_bytes / KV_PAGE;
+    r->macs_per_token = (double)inspect_parameters(b->pack) - (kc->tied ? 1 : 2) * head;
+}
+
+static status open_all(bench *b, error *e)
+{
+    const passbench_options *o = b->o;
+    const compute_options co = { o->cpu, o->threads };
+    const king_options ko = { COMPUTE_INT8, loading, (void *)o };
+    kv_layout layout;
+    TRY(pack_open(&b->pack, o->king, NULL, e));
+    if (!pack_king(b->pack))
+        return error_set(e, E_UNSUPPORTED, "%s: found a drafter, want a king", o->king);
+    TRY(compute_open(&b->c, &co, e));
+    TRY(king_open(&b->k, b->pack, b->c, &ko, e));
+    const king_config *kc = king_get_config(b->k);
+    const int spare = (o->turns + 1) * DECODE_STEPS + PASSBENCH_ROWS + 1;
+    b->r->n_lengths =
+        o->prefill ? fitting(b->r->lengths, o->lengths, o->n_lengths, kc->max_positions - spare)
+                   : 0;
+    b->r->n_depths =
+        o->decode ? fitting(b->r->depths, o->depths, o->n_depths, kc->max_positions - spare) : 0;
+    for (int i = 0; i < b->r->n_lengths; i++)
+        b->max_len = b->r->lengths[i] > b->max_len ? b->r->lengths[i] : b->max_len;
+    for (int i = 0; i < b->r->n_depths; i++)
+        b->max_len = b->r->depths[i] > b->max_len ? b->r->depths[i] : b->max_len;
+    b->max_len += spare;
+    TRY(compute_kv_layout(&layout, o->kv, kc->n_attention, kc->n_kv_head, kc->head_dim, e));
+    TRY(state_pool_new(&b->pages, &layout, b->max_len / KV_PAGE + 2, e));
+    TRY(state_new(&b->state, kc, b->pages, b->max_len, e));
+    TRY(king_work_new(&b->work, b->k, CHUNK, PASSBENCH_ROWS, NULL, 0, e));
+    rng g = { 1 };
+    for (int i = 0; i < CHUNK; i++) b->ids[i] = (int32_t)rng_below(&g, (uint32_t)kc->n_vocab);
+    return OK;
+}
+
+static void count_parts(bench *b)
+{
+    const int turns = b->o->turns;
+    if (b->o->rows) b->total += (uint64_t)(PASSBENCH_ROWS * (turns + 1));
+    b->total += (uint64_t)(b->r->n_lengths * turns + b->r->n_depths * (turns + 1));
+}
+
+status passbench_run(const passbench_options *o, passbench_result *r, error *e)
+{
+    *r = (passbench_result){ 0 };
+    bench b = { .o = o, .r = r };
+    if (o->turns < 1 || o->turns > MOST_TURNS)
+        return error_set(e, E_ARG, "--repeat: found %d, want 1 to %d", o->turns, MOST_TURNS);
+    status s = open_all(&b, e);
+    if (s == OK) s = bandwidth_read(compute_pool(b.c), READ_BYTES, 5, &r->read_gb_s, e);
+    if (s == OK) {
+        describe(&b);
+        count_parts(&b);
+        if (o->rows) time_rows(&b);
+        if (o->cooldown_s) clock_sleep_ms(o->cooldown_s * 1000);
+        time_prefill(&b);
+        if (o->cooldown_s) clock_sleep_ms(o->cooldown_s * 1000);
+        time_decode(&b);
+    }
+    if (b.work) king_work_free(b.work);
+    if (b.state) state_free(b.state);
+    if (b.pages) state_pool_free(b.pages);
+    if (b.k) king_close(b.k);
+    if (b.c) compute_close(b.c);
+    if (b.pack) pack_close(b.pack);
+    return s;
+}
