@@ -31,7 +31,10 @@ typedef enum ingot_status {
 typedef struct ingot_error {
     ingot_status code;
     char text[512]; /* one line: what: where: found, wanted */
-} ingot_error;      /* may be NULL in every call */
+    /* with INGOT_E_LIMIT when prompt and output do not fit the context: tokens of the prompt and
+     * positions of the context; else 0 */
+    int n_prompt, n_context;
+} ingot_error; /* may be NULL in every call */
 
 typedef struct ingot_model ingot_model;
 typedef struct ingot_engine ingot_engine;

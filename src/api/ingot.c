@@ -23,6 +23,7 @@ static ingot_status give(ingot_error *out, status s, const error *e)
 {
     if (out && s) {
         out->code = (ingot_status)s;
+        out->n_prompt = out->n_context = 0;
         memcpy(out->text, e->text, sizeof out->text);
     }
     return (ingot_status)s;
@@ -495,11 +496,14 @@ static void free_request(ingot_request *r)
 }
 
 static status submit(ingot_request **out, ingot_engine *g, const ingot_prompt *p,
-                     const ingot_sampling *s, error *e)
+                     const ingot_sampling *s, int *n_prompt, error *e)
 {
     prompt made;
     TRY(check_sampling(s, g->model, e));
+    if (p->tool_choice)
+        return error_set(e, E_UNSUPPORTED, "tool_choice: a call cannot be enforced");
     TRY(prompt_build(&made, g->model, p, e));
+    *n_prompt = (int)made.ids.len;
     ingot_request *r = mem_zalloc(sizeof *r);
     status st = r ? OK : error_set(e, E_NOMEM, "request: no memory");
     if (st == OK) {
@@ -527,8 +531,15 @@ ingot_status ingot_submit(ingot_request **out, ingot_engine *g, const ingot_prom
     *out = NULL;
     status st = take_options(&from, sizeof from, p, "prompt", &er);
     if (st == OK) st = take_options(&sampling, sizeof sampling, s, "sampling", &er);
-    if (st == OK) st = submit(out, g, &from, &sampling, &er);
-    return give(e, st, &er);
+    int n_prompt = 0;
+    if (st == OK) st = submit(out, g, &from, &sampling, &n_prompt, &er);
+    give(e, st, &er);
+    const int wanted = sampling.max_tokens > 0 ? sampling.max_tokens : 1;
+    if (e && st == E_LIMIT && n_prompt > 0 && wanted > g->context - n_prompt) {
+        e->n_prompt = n_prompt;
+        e->n_context = g->context;
+    }
+    return (ingot_status)st;
 }
 
 /* One round over the choices, beginning after the one served last. */

@@ -12,7 +12,7 @@ enum { MOST_KEY_FILE = 1 << 20 };
 
 static bool is_local_name(str host)
 {
-    return str_eq(host, STR("localhost")) || str_eq(host, STR("127.0.0.1")) ||
+    return http_same_word(host, STR("localhost")) || str_eq(host, STR("127.0.0.1")) ||
            str_eq(host, STR("::1")) || str_eq(host, STR("[::1]"));
 }
 
@@ -114,7 +114,7 @@ static bool has_key(const auth *a, const http_conn *c)
 {
     str given = http_header(c, "x-api-key");
     const str bearer = http_header(c, "authorization");
-    if (!given.ptr && str_starts(bearer, STR("Bearer ")))
+    if (!given.ptr && bearer.len > 7 && http_same_word(str_sub(bearer, 0, 7), STR("Bearer ")))
         given = str_trim(str_sub(bearer, 7, bearer.len));
     bool found = false;
     for (int i = 0; i < a->n_keys; i++) found |= same_key(a->keys[i], given);
@@ -128,7 +128,7 @@ static bool host_allowed(const auth *a, const http_conn *c)
     const str host = without_port(header);
     if (is_local_name(host)) return true;
     for (int i = 0; i < a->o->n_allow_host; i++)
-        if (str_eq(host, str_from(a->o->allow_host[i]))) return true;
+        if (http_same_word(host, str_from(a->o->allow_host[i]))) return true;
     return false;
 }
 

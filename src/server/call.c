@@ -205,6 +205,16 @@ bool call_parse_tools(call *c, const json_node *tools, const json_node *choice_n
 
 /* ---- starting ---- */
 
+/* The library's messages begin with the path of the member they are about. */
+static void name_param(api_error *e)
+{
+    static const char path[] = "abcdefghijklmnopqrstuvwxyz_0123456789.";
+    const size_t n = strspn(e->message, path);
+    if (n == 0 || e->message[n] != ':' || n >= sizeof e->param) return;
+    memcpy(e->param, e->message, n);
+    e->param[n] = '\0';
+}
+
 api_error call_error_of(ingot_status s, const ingot_error *from)
 {
     api_error e = { .status = 500, .type = "server_error" };
@@ -215,6 +225,7 @@ api_error call_error_of(ingot_status s, const ingot_error *from)
     case INGOT_E_FORMAT:
         e.status = 400;
         e.type = "invalid_request_error";
+        name_param(&e);
         break;
     case INGOT_E_LIMIT:
         e.status = 429;
@@ -258,24 +269,23 @@ static bool make_choices(call *c)
 
 /* A prompt that fills the context has its own error, which clients read to shorten their history.
  */
-static bool fits(const call *c, ingot_request *r, api_error *e)
+static bool refuse_submit(const call *c, ingot_status s, const ingot_error *from, api_error *e)
 {
-    int n;
-    ingot_prompt_ids(r, &n);
-    const int most = c->service->context;
-    if (n + (c->sampling.max_tokens > 0 ? c->sampling.max_tokens : 1) <= most) return true;
-    const int wanted = c->sampling.max_tokens;
-    if (n < most && wanted > 0)
-        fields_refuse(
-            e, "max_tokens",
-            "the prompt has %d tokens and max_tokens is %d: together more than the context of %d",
-            n, wanted, most);
+    *e = call_error_of(s, from);
+    if (!from->n_context) return false;
+    const int room = from->n_context - from->n_prompt;
+    if (room < 1)
+        fields_refuse(e, c->dialect->prompt_field,
+                      "the prompt has %d tokens, more than fit into the context of %d",
+                      from->n_prompt, from->n_context);
     else
-        fields_refuse(e, c->legacy ? "prompt" : "messages",
-                      "the prompt has %d tokens, the context holds %d", n, most);
+        fields_refuse(e, c->dialect->limit_field,
+                      "the prompt has %d tokens and %s is %d: together more than the context of %d",
+                      from->n_prompt, c->dialect->limit_field, c->sampling.max_tokens,
+                      from->n_context);
     e->code = "context_length_exceeded";
-    e->n_prompt = n;
-    e->n_ctx = most;
+    e->n_prompt = from->n_prompt;
+    e->n_ctx = from->n_context;
     return false;
 }
 
@@ -290,11 +300,7 @@ bool call_start(call *c, str body, api_error *e)
         ingot_error ie;
         const ingot_status s =
             ingot_submit(&c->requests[i], c->service->engine, &c->prompts[i], &c->sampling, &ie);
-        if (s != INGOT_OK) {
-            *e = call_error_of(s, &ie);
-            return false;
-        }
-        if (!fits(c, c->requests[i], e)) return false;
+        if (s != INGOT_OK) return refuse_submit(c, s, &ie, e);
     }
     return true;
 }

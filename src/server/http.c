@@ -225,10 +225,10 @@ void http_end(http_conn *c)
     answered(c);
 }
 
-void http_abort(http_conn *c)
+void http_end_close(http_conn *c)
 {
     c->close_after = true;
-    answered(c);
+    http_end(c);
 }
 
 size_t http_pending(const http_conn *c)
@@ -279,7 +279,7 @@ static char lower(char ch)
     return ch >= 'A' && ch <= 'Z' ? (char)(ch + 32) : ch;
 }
 
-static bool same_word(str a, str b)
+bool http_same_word(str a, str b)
 {
     if (a.len != b.len) return false;
     for (size_t i = 0; i < a.len; i++)
@@ -290,7 +290,7 @@ static bool same_word(str a, str b)
 str http_header(const http_conn *c, const char *name)
 {
     for (int i = 0; i < c->n_headers; i++)
-        if (same_word(c->headers[i].name, str_from(name))) return c->headers[i].value;
+        if (http_same_word(c->headers[i].name, str_from(name))) return c->headers[i].value;
     return (str){ 0 };
 }
 
@@ -361,15 +361,15 @@ static const char *parse_framing(http_conn *c, bool *chunked, bool *has_length, 
     int hosts = 0;
     for (int i = 0; i < c->n_headers; i++) {
         const header *hd = &c->headers[i];
-        if (same_word(hd->name, STR("host"))) hosts++;
-        if (same_word(hd->name, STR("transfer-encoding"))) {
-            if (*chunked || !same_word(hd->value, STR("chunked"))) {
+        if (http_same_word(hd->name, STR("host"))) hosts++;
+        if (http_same_word(hd->name, STR("transfer-encoding"))) {
+            if (*chunked || !http_same_word(hd->value, STR("chunked"))) {
                 *code = 501;
                 return "the only transfer encoding is chunked";
             }
             *chunked = true;
         }
-        if (same_word(hd->name, STR("content-length"))) {
+        if (http_same_word(hd->name, STR("content-length"))) {
             int64_t n;
             if (!str_to_i64(hd->value, &n) || n < 0 || hd->value.ptr[0] == '+' ||
                 hd->value.ptr[0] == '-')
@@ -398,7 +398,7 @@ static void start_body(http_conn *c, bool chunked, bool has_length)
     }
     c->refused = h->handler.head(h->handler.arg, c);
     const str expect = http_header(c, "expect");
-    if (expect.ptr && !same_word(expect, STR("100-continue"))) {
+    if (expect.ptr && !http_same_word(expect, STR("100-continue"))) {
         refuse(c, 417, "the only expectation is 100-continue");
         return;
     }
@@ -431,8 +431,8 @@ static void parse_head(http_conn *c)
         return;
     }
     const str connection = http_header(c, "connection");
-    c->close_after =
-        c->http10 ? !same_word(connection, STR("keep-alive")) : same_word(connection, STR("close"));
+    c->close_after = c->http10 ? !http_same_word(connection, STR("keep-alive"))
+                               : http_same_word(connection, STR("close"));
     start_body(c, chunked, has_length);
 }
 
@@ -825,6 +825,13 @@ void http_refuse_new(http *h)
 int http_port(const http *h)
 {
     return h->port;
+}
+
+bool http_all_sent(const http *h)
+{
+    for (const http_conn *c = h->conns; c; c = c->next)
+        if (http_pending(c) > 0) return false;
+    return true;
 }
 
 int http_connections(const http *h)

@@ -47,7 +47,8 @@ void http_stop(http *h);    /* any thread */
 void http_close(http *h);   /* after the loop: closes every connection */
 int http_port(const http *h);
 int http_connections(const http *h);
-void http_refuse_new(http *h); /* stops listening */
+bool http_all_sent(const http *h); /* no connection has bytes waiting to be taken */
+void http_refuse_new(http *h);     /* stops listening */
 /* Runs fn(arg) on the loop thread soon; any thread. False when memory is short. */
 bool http_post(http *h, void (*fn)(void *arg), void *arg);
 /* Has `woken` called on the loop thread soon; any thread, never blocks or allocates. */
@@ -75,8 +76,9 @@ void http_begin(http_conn *c, int status_code, const char *headers,
                 const char *type); /* a body of unknown length */
 void http_put(http_conn *c, str bytes);
 void http_end(http_conn *c);
-void http_abort(http_conn *c); /* ends a begun answer by closing, once what was put is sent */
+void http_end_close(http_conn *c);            /* the same, and closes once everything is sent */
 size_t http_pending(const http_conn *c);      /* bytes not yet taken by the client's side */
 int64_t http_last_put_ns(const http_conn *c); /* clock_ns of the last byte handed over */
 const char *http_reason(int status_code);
+bool http_same_word(str a, str b); /* ASCII letters of either case are the same */
 #endif

@@ -630,9 +630,23 @@ static void completion_event(call *c, int prompt, const ingot_event *ev, buf *ou
     buf_clear(&k->logprobs);
 }
 
-const dialect openai_chat = { NULL,       parse_chat, chat_begin,  chat_event,
-                              openai_end, chat_whole, openai_error };
+const dialect openai_chat = {
+    .prompt_field = "messages",
+    .limit_field = "max_tokens",
+    .parse = parse_chat,
+    .begin = chat_begin,
+    .event = chat_event,
+    .end = openai_end,
+    .whole = chat_whole,
+    .error = openai_error,
+};
 const dialect openai_completion = {
-    NULL,       parse_completion, completion_begin, completion_event,
-    openai_end, completion_whole, openai_error
+    .prompt_field = "prompt",
+    .limit_field = "max_tokens",
+    .parse = parse_completion,
+    .begin = completion_begin,
+    .event = completion_event,
+    .end = openai_end,
+    .whole = completion_whole,
+    .error = openai_error,
 };

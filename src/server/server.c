@@ -28,6 +28,7 @@ enum {
     REQUEST_S = 30,
     KEEP_ALIVE_MS = 4000,
     HIGH_WATER = 256 << 10, /* unsent bytes beyond which a stream waits */
+    LAST_BYTES_S = 2,       /* for clients to take what was written when the drain ended */
     TICK_MS = 500
 };
 
@@ -162,7 +163,7 @@ static void fail_stream(exchange *x, const api_error *e)
     call_event_end(&x->out);
     if (!d->error_event) buf_text(&x->out, "data: [DONE]\n\n");
     http_put(x->conn, buf_view(&x->out));
-    http_abort(x->conn);
+    http_end_close(x->conn);
     exchange_free(x);
 }
 
@@ -468,7 +469,8 @@ static void on_tick(void *arg)
     }
     if (s->phase != PHASE_DRAINING) return;
     if (now > s->drain_until_ns) end_unfinished(s);
-    if (s->n_exchanges == 0) http_stop(s->h);
+    const bool patient = now < s->drain_until_ns + (int64_t)LAST_BYTES_S * 1000000000;
+    if (s->n_exchanges == 0 && (http_all_sent(s->h) || !patient)) http_stop(s->h);
 }
 
 static void on_stop_signal(void *arg, int number)

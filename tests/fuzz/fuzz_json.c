@@ -1,5 +1,5 @@
-/* Any text is refused with a message, or is read, written and read again with the same result: write(read(write(x)))
- * equals write(x), with and without big integers. */
+/* Any text is refused with a message, or is read, written and read again with the same result:
+ * write(read(write(x))) equals write(x), with and without big integers. */
 #include <stdint.h>
 #include <stdlib.h>
 #include "base/json.h"

@@ -1,5 +1,5 @@
-/* replay.c - runs a fuzz target over stored inputs without libFuzzer, so that every build and compiler can: each
- * argument is a file, or a folder of files. Prints how many inputs ran. */
+/* replay.c - runs a fuzz target over stored inputs without libFuzzer, so that every build and
+ * compiler can: each argument is a file, or a folder of files. Prints how many inputs ran. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ int main(int argc, char **argv)
     status s = OK;
     for (int i = 1; i < argc && !s; i++) {
         r.folder = argv[i];
-        s = file_is_dir(argv[i]) ? file_list(argv[i], run_entry, &r, &e) : run_file(&r, argv[i], &e);
+        s = file_is_dir(argv[i]) ? file_list(argv[i], run_entry, &r, &e)
+                                 : run_file(&r, argv[i], &e);
     }
     if (s) fprintf(stderr, "%s\n", e.text);
     printf("%d inputs\n", r.count);

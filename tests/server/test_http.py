@@ -1,0 +1,243 @@
+"""test_http.py - framing: what a rude, slow or clever client may send, and what it gets."""
+import json
+import os
+import random
+import signal
+import tempfile
+import time
+import unittest
+
+import harness
+
+BODY = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2, "temperature": 0}
+BAD = {"messages": "no", "padding": "x" * 20000}
+HEAD = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+
+
+class Framing(harness.Case):
+    OPTIONS = ("--max-body", "1M")
+
+    def tearDown(self):
+        self.alive()
+
+    def one(self, data):
+        """The status of the answer to raw bytes; the connection is closed by the server after a refusal."""
+        with harness.Raw(self.server) as s:
+            s.send(data)
+            r = s.reply()
+            return r.status if r else None
+
+    def test_R016_refused_then_good_on_one_connection(self):
+        with harness.Raw(self.server) as s:
+            s.post(harness.CHAT, BAD)
+            s.post(harness.CHAT, BODY)
+            self.error(s.reply(), 400, "messages")
+            self.assertEqual(s.reply().json["object"], "chat.completion")
+
+    def test_pipelined_answers_keep_their_order(self):
+        with harness.Raw(self.server) as s:
+            for _ in range(20):
+                s.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                s.post(harness.CHAT, BODY)
+            for _ in range(20):
+                self.assertEqual(s.reply().json, {"status": "ok"})
+                self.assertEqual(s.reply().json["object"], "chat.completion")
+
+    def test_pipelined_behind_a_stream(self):
+        with harness.Raw(self.server) as s:
+            s.post(harness.CHAT, {**BODY, "stream": True})
+            s.send("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertIn(b"[DONE]", s.reply().body)
+            self.assertEqual(s.reply().json, {"status": "ok"})
+
+    def test_chunked_body(self):
+        data = json.dumps(BODY).encode()
+        with harness.Raw(self.server) as s:
+            s.send(HEAD + "Transfer-Encoding: chunked\r\n\r\n")
+            for i in range(0, len(data), 7):
+                piece = data[i:i + 7]
+                s.send(b"%x;ext=1\r\n%s\r\n" % (len(piece), piece))
+            s.send("0\r\nTrailer: x\r\n\r\n")
+            self.assertEqual(s.reply().status, 200)
+            s.post(harness.CHAT, BODY)
+            self.assertEqual(s.reply().status, 200)
+
+    def test_bytes_one_by_one(self):
+        data = json.dumps(BODY)
+        with harness.Raw(self.server) as s:
+            for ch in HEAD + f"Content-Length: {len(data)}\r\n\r\n" + data:
+                s.send(ch)
+            self.assertEqual(s.reply().status, 200)
+
+    def test_expect_100_continue(self):
+        data = json.dumps(BODY)
+        with harness.Raw(self.server) as s:
+            s.send(HEAD + f"Expect: 100-continue\r\nContent-Length: {len(data)}\r\n\r\n")
+            self.assertEqual(s.reply().status, 100)
+            s.send(data)
+            self.assertEqual(s.reply().status, 200)
+        self.assertEqual(self.one(HEAD + "Expect: tea\r\nContent-Length: 2\r\n\r\n{}"), 417)
+
+    def test_http10_closes(self):
+        with harness.Raw(self.server) as s:
+            s.send("GET /health HTTP/1.0\r\n\r\n")
+            self.assertEqual(s.reply().status, 200)
+            self.assertTrue(s.closed())
+
+    def test_head_has_no_body(self):
+        with harness.Raw(self.server) as s:
+            s.send("HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            s.send("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            self.assertTrue(s.closed())
+            self.assertEqual(s.pending.count(b"HTTP/1.1 200 OK"), 2)
+            self.assertEqual(s.pending.count(b'{"status":"ok"}'), 1)
+
+    def test_lengths(self):
+        self.assertEqual(self.one(HEAD + "\r\n"), 411)
+        self.assertEqual(self.one(HEAD + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} "), 400)
+        self.assertEqual(self.one(HEAD + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}"), 400)  # body {}: no messages
+        self.assertEqual(self.one(HEAD + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400)
+        for bad in ("-1", "+2", "2x", "", "0x2", "99999999999999999999", "1,1"):
+            self.assertEqual(self.one(HEAD + f"Content-Length: {bad}\r\n\r\n{{}}"), 400, bad)
+
+    def test_oversize(self):
+        self.assertEqual(self.one(HEAD + f"Content-Length: {1 << 21}\r\n\r\n"), 413)
+        self.assertEqual(self.one(HEAD + "Content-Length: 9223372036854775807\r\n\r\n"), 413)
+        with harness.Raw(self.server) as s:
+            s.send(HEAD + "Transfer-Encoding: chunked\r\n\r\n")
+            for _ in range(40):
+                s.send(b"10000\r\n" + b" " * 65536 + b"\r\n")
+            r = s.reply()
+            self.assertTrue(r is None or r.status == 413)
+        self.assertEqual(self.one("GET /" + "a" * 70000 + " HTTP/1.1\r\n"), 431)
+        self.assertEqual(self.one("GET / HTTP/1.1\r\nHost: localhost\r\n" + "A: b\r\n" * 200 + "\r\n"), 431)
+
+    def test_chunks_malformed(self):
+        for bad in ("x\r\n", "-1\r\n", "\r\n", "1g\r\n", "11111111111111111\r\n", "2\r\nabcd\r\n", "1" * 2000):
+            self.assertIn(self.one(HEAD + "Transfer-Encoding: chunked\r\n\r\n" + bad), (400, 413), bad)
+        self.assertEqual(self.one(HEAD + "Transfer-Encoding: gzip, chunked\r\n\r\n"), 501)
+
+    def test_heads_malformed(self):
+        for bad in ("GET\r\n\r\n", "GET /\r\n\r\n", " / HTTP/1.1\r\n\r\n", "GET x HTTP/1.1\r\nHost: a\r\n\r\n",
+                    "G@T / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost localhost\r\n\r\n",
+                    "GET / HTTP/1.1\r\nHo st: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n",
+                    "GET / HTTP/1.1\r\nHost: a\x01\r\n\r\n", "GET / HTTP/1.1\r\n\r\n",
+                    "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\0\r\n\r\n"):
+            self.assertEqual(self.one(bad), 400, repr(bad))
+        self.assertEqual(self.one("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 505)
+
+    def test_bodies_malformed(self):
+        for bad in (b"", b"{", b"\xff\xfe", b'{"messages":[{"role":"user","content":"\xc3\x28"}]}', b"\0" * 100, b"[" * 100000,
+                    b'{"a":' * 50000, b'"', b"nul", b'{"messages": NaN}', b'{"max_tokens": 1e999, "messages": []}'):
+            r = self.server.call("POST", harness.CHAT, raw=bad)
+            self.error(r, 400)
+
+    def test_errors_quote_what_they_name(self):
+        r = self.server.chat(reasoning_effort='a"\n\\\u00e9' + "x" * 5000)
+        self.assertIn('a"\n\\\u00e9', self.error(r, 400, "reasoning_effort")["message"])
+
+    def test_garbage_never_stops_the_server(self):
+        chance = random.Random(7)
+        good = (HEAD + f"Content-Length: {len(json.dumps(BODY))}\r\n\r\n" + json.dumps(BODY)).encode()
+        for i in range(150):
+            data = bytearray(good if i % 3 else bytes(chance.randrange(256) for _ in range(200)))
+            for _ in range(chance.randrange(1, 12)):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            with harness.Raw(self.server, timeout=5) as s:
+                s.send(bytes(data[:chance.randrange(1, len(data) + 1)]))
+                if i % 25 == 0:
+                    self.alive()
+        self.alive()
+
+    def test_absolute_target_and_query(self):
+        self.assertEqual(self.one("GET http://localhost/health?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n"), 200)
+        self.assertEqual(self.one("GET /../health HTTP/1.1\r\nHost: localhost\r\n\r\n"), 404)
+
+    def test_many_connections_come_back(self):
+        before = self.server.descriptors()
+        sockets = [harness.Raw(self.server) for _ in range(200)]
+        for s in sockets:
+            s.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.assertTrue(all(s.reply().status == 200 for s in sockets))
+        for s in sockets:
+            s.close()
+        self.assertTrue(self.server.until(lambda: self.server.descriptors() <= before + 1))
+
+
+class Access(unittest.TestCase):
+    def refused(self, *options, env=None):
+        with self.assertRaises(RuntimeError) as e:
+            harness.Server(*options, env=env, wait=False)
+        return str(e.exception)
+
+    def test_beyond_loopback_wants_a_key(self):
+        self.assertIn("--no-auth", self.refused("--host", "0.0.0.0"))
+        with harness.Server("--host", "0.0.0.0", "--no-auth", wait=False) as s:
+            s.host = "127.0.0.1"
+            self.assertEqual(s.get("/live", {"Host": "any.example"}).status, 200)
+
+    def test_keys(self):
+        with harness.Server("--api-key", "sk-one") as s:
+            open_routes = [s.get("/health"), s.get("/live")]
+            self.assertEqual([r.status for r in open_routes], [200, 200])
+            for headers in ({}, {"Authorization": "Bearer sk-two"}, {"Authorization": "Bearer "}, {"Authorization": "Basic sk-one"},
+                            {"x-api-key": ""}, {"x-api-key": "sk-on"}, {"x-api-key": "sk-onee"}, {"Authorization": "Bearer sk-onesk-one"}):
+                for path in ("/v1/models", "/metrics", "/nothing"):
+                    r = s.get(path, headers)
+                    self.assertEqual((r.status, r.json["error"]["type"]), (401, "authentication_error"), (path, headers))
+                self.assertEqual(s.post(harness.CHAT, BODY, headers).status, 401)
+            for headers in ({"Authorization": "Bearer sk-one"}, {"x-api-key": "sk-one"}, {"Authorization": "bearer sk-one"}):
+                self.assertEqual(s.get("/v1/models", headers).status, 200, headers)
+            self.assertEqual(s.call("OPTIONS", harness.CHAT, headers={"Origin": "http://localhost:1"}).status, 204)
+            with harness.Raw(s) as c:  # a body that nobody may send is not read, and the connection goes on or ends
+                c.post(harness.CHAT, BODY)
+                self.assertEqual(c.reply().status, 401)
+                c.post(harness.CHAT, BODY, "x-api-key: sk-one")
+                self.assertEqual(c.reply().status, 200)
+            self.assertFalse(any("sk-" in line for line in s.log))
+
+    def test_key_file_is_read_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "keys")
+            with open(path, "w", encoding="ascii") as f:
+                f.write("# old\nfirst\n\n second \n")
+            with harness.Server("--api-key-file", path) as s:
+                def status(key):
+                    return s.get("/v1/models", {"x-api-key": key}).status
+                self.assertEqual([status(k) for k in ("first", "second", "third", "# old")], [200, 200, 401, 401])
+                with open(path, "w", encoding="ascii") as f:
+                    f.write("third\n")
+                s.process.send_signal(signal.SIGHUP)
+                self.assertTrue(s.until(lambda: status("third") == 200))
+                self.assertEqual(status("first"), 401)
+                os.remove(path)  # a file that is gone: the keys stay
+                s.process.send_signal(signal.SIGHUP)
+                time.sleep(0.3)
+                self.assertEqual(status("third"), 200)
+            with open(path, "w", encoding="ascii") as f:
+                f.write("# none\n")
+            self.assertIn("no key", self.refused("--api-key-file", path))
+
+    def test_key_of_the_environment(self):
+        with harness.Server(env={"INGOT_API_KEY": "of-env"}, wait=False) as s:
+            self.assertEqual(s.get("/metrics").status, 401)
+            self.assertNotEqual(s.get("/metrics", {"x-api-key": "of-env"}).status, 401)
+
+    def test_hosts_and_origins(self):
+        with harness.Server("--allow-host", "ingot.example") as s:
+            for host, status in (("localhost", 200), ("127.0.0.1:80", 200), ("[::1]:1", 200), ("ingot.example:8", 200), ("LOCALHOST", 200),
+                                 ("evil.example", 403), ("localhost.evil.example", 403), ("127.0.0.1.evil", 403)):
+                self.assertEqual(s.get("/health", {"Host": host}).status, status, host)
+            for origin, allowed in (("http://localhost:3000", True), ("https://127.0.0.1", True), ("http://evil.example", False),
+                                    ("http://localhost.evil.example", False), ("null", False)):
+                r = s.post(harness.CHAT, BODY, {"Origin": origin})
+                self.assertEqual(r.headers.get("access-control-allow-origin"), origin if allowed else None)
+        with harness.Server("--cors", "https://app.example", wait=False) as s:
+            self.assertIn("access-control-allow-origin", s.get("/live", {"Origin": "https://app.example"}).headers)
+            self.assertNotIn("access-control-allow-origin", s.get("/live", {"Origin": "http://localhost"}).headers)
+        with harness.Server("--cors", "*", wait=False) as s:
+            self.assertIn("access-control-allow-origin", s.get("/live", {"Origin": "https://any.example"}).headers)
+
+
+if __name__ == "__main__":
+    harness.main()
