@@ -4,6 +4,7 @@
  * A reference appends tokens one at a time and keeps the logits of every position; other runs reach
  * the same tokens through random drafts, chunks, snapshots and companions. Everything is compared
  * bit for bit. */
+#include "base/digest.h"
 #include "model_fixture.h"
 #include "random_pack.h"
 
@@ -342,4 +343,51 @@ TEST(any_thread_count_gives_the_same_bits)
         }
         reference_close(&one);
     }
+}
+
+/* ---- instruction sets and machines ---- */
+
+/* SHA-256 of the logits of nugget's last 8 of 20 rows. The values below change only when the
+ * arithmetic defined in docs/kernels.md does. */
+static void logits_digest(const char *cpu, compute_mode mode, kv_type kv, char hex[65])
+{
+    fixture f;
+    error e;
+    fixture_open(&f,
+                 (fixture_options){ .folder = NUGGET "king", .mode = mode, .kv = kv, .cpu = cpu });
+    int32_t tokens[20];
+    for (int i = 0; i < 20; i++) tokens[i] = 211 * i % 4000;
+    state *s = fixture_state(&f);
+    fixture_pass(&f, s, tokens, 12, ROWS_FINAL, 12);
+    const king_job job = fixture_pass(&f, s, tokens + 12, 8, ROWS_PROVISIONAL, 8);
+    EXPECT_OK(digest_sha256(job.logits, 8 * (size_t)f.config->n_vocab * sizeof(float), hex, &e), e);
+    state_free(s);
+    fixture_close(&f);
+}
+
+static void check_tiers(compute_mode mode, kv_type kv, const char *want)
+{
+    char tiers[128], *at = tiers;
+    snprintf(tiers, sizeof tiers, "%s", compute_tiers());
+    while (*at) {
+        char *end = strchr(at, ' ');
+        if (end) *end = 0;
+        char hex[65];
+        logits_digest(at, mode, kv, hex);
+        printf("%s %s\n", at, hex);
+        EXPECT_STR(hex, want);
+        at = end ? end + 1 : at + strlen(at);
+    }
+}
+
+TEST(every_tier_and_machine_gives_the_same_bits_in_int8)
+{
+    check_tiers(COMPUTE_INT8, KV_F16,
+                "42d9174c44f434c3375172c84b1630c87a777b03f8e5678b3c3c8177e5ff00b9");
+}
+
+TEST(every_tier_and_machine_gives_the_same_bits_in_f32)
+{
+    check_tiers(COMPUTE_F32, KV_F32,
+                "d32ebe828c6260e19de72d84a7e372489abf34c6acdb62c92b508ba9e5db78e2");
 }

@@ -27,6 +27,7 @@ typedef struct fixture_options {
     const char *folder;
     compute_mode mode;
     kv_type kv;
+    const char *cpu; /* NULL: the best tier */
     int threads, rows;
     const int *taps;
     int n_taps;
@@ -36,7 +37,7 @@ static inline void fixture_open(fixture *f, fixture_options o)
 {
     error e;
     *f = (fixture){ 0 };
-    const compute_options co = { .threads = o.threads ? o.threads : 1 };
+    const compute_options co = { .cpu = o.cpu, .threads = o.threads ? o.threads : 1 };
     EXPECT_OK(compute_open(&f->c, &co, &e), e);
     EXPECT_OK(pack_open(&f->p, o.folder, NULL, &e), e);
     const king_options ko = { .mode = o.mode };
