@@ -1,24 +1,12 @@
 /* cgroup.c - see cgroup.h. Reads a few small files; allocates nothing. */
 #include "base/cgroup.h"
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include "base/file.h"
 #include "base/banned.h"
 
 enum { PATH_BYTES = 4096 };
-
-static bool read_text(const char *path, char *out, size_t cap)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const ssize_t n = read(fd, out, cap - 1);
-    (void)close(fd);
-    if (n < 0) return false;
-    out[n] = '\0';
-    return true;
-}
 
 /* A file of one group; false when it is missing or its path too long. */
 static bool read_group(const char *mount, const char *group, const char *file, char *out,
@@ -26,7 +14,7 @@ static bool read_group(const char *mount, const char *group, const char *file, c
 {
     char path[PATH_BYTES];
     const int n = snprintf(path, sizeof path, "%s%s/%s", mount, group, file);
-    return n > 0 && n < PATH_BYTES && read_text(path, out, cap);
+    return n > 0 && n < PATH_BYTES && file_read_text(path, out, cap);
 }
 
 static bool read_number(const char *mount, const char *group, const char *file, uint64_t *out)
@@ -163,13 +151,13 @@ bool cgroup_cpus_in(const char *root, const char *groups, double *cpus)
 bool cgroup_memory_left(uint64_t *bytes)
 {
     char groups[PATH_BYTES];
-    return read_text("/proc/self/cgroup", groups, sizeof groups) &&
+    return file_read_text("/proc/self/cgroup", groups, sizeof groups) &&
            cgroup_memory_left_in("/sys/fs/cgroup", groups, bytes);
 }
 
 bool cgroup_cpus(double *cpus)
 {
     char groups[PATH_BYTES];
-    return read_text("/proc/self/cgroup", groups, sizeof groups) &&
+    return file_read_text("/proc/self/cgroup", groups, sizeof groups) &&
            cgroup_cpus_in("/sys/fs/cgroup", groups, cpus);
 }

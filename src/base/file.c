@@ -105,6 +105,17 @@ status file_read(buf *out, const char *path, error *e)
     return s;
 }
 
+bool file_read_text(const char *path, char *out, size_t cap)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const ssize_t n = read(fd, out, cap - 1);
+    (void)close(fd);
+    if (n < 0) return false;
+    out[n] = '\0';
+    return true;
+}
+
 struct file_writer {
     int fd;
     uint64_t at;  /* where file_writer_put goes on */

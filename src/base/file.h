@@ -18,6 +18,8 @@ void file_map_sequential(const file_map *m); /* the whole will be read once, in 
 
 /* appends; out->ceiling bounds it; "-" is stdin */
 status file_read(buf *out, const char *path, error *e);
+/* The start of a small system file as text, at most cap - 1 bytes; allocates nothing. */
+bool file_read_text(const char *path, char *out, size_t cap);
 /* Writes beside the target, syncs, renames: readers see the old content or the new, never a
  * part. */
 status file_write(const char *path, str content, error *e);

@@ -1,6 +1,5 @@
 /* mem.c - allocation: counted, failable on demand, and what the system says about memory. */
 #include "base/mem.h"
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <sys/sysctl.h>
 #endif
 #include "base/cgroup.h"
+#include "base/file.h"
 #include "base/banned.h"
 
 static atomic_int_fast64_t mem_calls, mem_blocks, mem_fuse;
@@ -145,22 +145,10 @@ size_t mem_available(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 #else
-/* The start of a small system file as text; false when it cannot be read. */
-static bool read_text(const char *path, char *out, size_t cap)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const ssize_t n = read(fd, out, cap - 1);
-    (void)close(fd);
-    if (n < 0) return false;
-    out[n] = '\0';
-    return true;
-}
-
 size_t mem_rss(void)
 {
     char text[128];
-    if (!read_text("/proc/self/statm", text, sizeof text)) return 0;
+    if (!file_read_text("/proc/self/statm", text, sizeof text)) return 0;
     const char *second = strchr(text, ' ');
     return second ? (size_t)strtoull(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
@@ -169,7 +157,7 @@ size_t mem_available(void)
 {
     char text[2048];
     uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (read_text("/proc/meminfo", text, sizeof text)) {
+    if (file_read_text("/proc/meminfo", text, sizeof text)) {
         const char *line = strstr(text, "MemAvailable:");
         if (line) bytes = strtoull(line + sizeof "MemAvailable:" - 1, NULL, 10) * 1024;
     }

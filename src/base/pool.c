@@ -19,6 +19,7 @@
 #endif
 #include "base/cgroup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/banned.h"
 
@@ -187,11 +188,7 @@ int pool_count_cores(const char *sys, const unsigned char *allowed, int n)
         if (!allowed[i]) continue;
         char path[512], list[256] = "";
         (void)snprintf(path, sizeof path, "%s/cpu%d/topology/thread_siblings_list", sys, i);
-        FILE *f = fopen(path, "re");
-        if (f) {
-            if (!fgets(list, sizeof list, f)) list[0] = '\0';
-            (void)fclose(f);
-        }
+        (void)file_read_text(path, list, sizeof list);
         const int first = first_allowed(list, allowed, n);
         cores += first < 0 || first == i;
     }

@@ -139,6 +139,22 @@ TEST(ceiling_of_a_read)
     end();
 }
 
+TEST(small_text_without_allocation)
+{
+    error e = { 0 };
+    begin();
+    char text[6] = "kept";
+    EXPECT(!file_read_text(in_folder("no"), text, sizeof text));
+    EXPECT_STR(text, "kept");
+    EXPECT_OK(file_write(in_folder("a"), STR("1234567"), &e), e);
+    mem_fail_after(1);
+    const bool ok = file_read_text(in_folder("a"), text, sizeof text);
+    mem_fail_after(0);
+    EXPECT(ok);
+    EXPECT_STR(text, "12345");
+    end();
+}
+
 TEST(writer_in_pieces)
 {
     error e = { 0 };
