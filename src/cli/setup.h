@@ -43,7 +43,8 @@ void setup_clear_interrupt(void);
 status setup_status(ingot_status s, const ingot_error *from, error *e);
 /* Prints "ingot: MESSAGE" (and a hint where one is known) on stderr; returns the exit code. */
 int setup_fail(const error *e);
-/* The frame of every command: parses, prints the help when asked, else runs fn; returns the exit code. */
+/* The frame of every command: parses, prints the help when asked, else runs fn; returns the exit
+ * code. */
 int setup_command(const options_command *c, int argc, char **argv,
                   status (*fn)(void *arg, error *e), void *arg);
 /* --mode of the offline commands. */
