@@ -150,7 +150,8 @@ static size_t padded(size_t bytes)
 static size_t q8_bytes(int rows, int n, int group)
 {
     const size_t r = (size_t)rows, w = (size_t)n, g = w / (size_t)group;
-    return padded(r * w) + padded(r * g * sizeof(float)) + padded(r * g * sizeof(int32_t));
+    const size_t groups = r * g + CPU_BATCH_SLACK;
+    return padded(groups * (size_t)group) + 2 * padded(groups * sizeof(float));
 }
 size_t compute_act_bytes(int rows, int n, unsigned needs)
 {
@@ -187,10 +188,13 @@ static void prepare_piece(const cpu_ops *ops, const prepare *p, int row, int fro
     else if (p->own) memcpy(p->own + at, in, (size_t)width * sizeof *in);
     for (int i = 0; i < ACT_GROUPS; i++) {
         const act_q8 *q = act_of(a, i);
-        const int group = act_groups[i].group;
-        const size_t g = at / (size_t)group;
-        if (q->q)
-            ops->quantize(q->q + at, q->scale + g, q->sum + g, a->x + at, width / group, group);
+        const int group = act_groups[i].group, groups = a->n / group;
+        if (!q->q) continue;
+        for (int k = from; k < from + width; k += group) {
+            const size_t to = cpu_act_at(a->rows, groups, row, k / group);
+            q->scale[to] = ops->quantize(q->q + to * (size_t)group, q->sum + to,
+                                         a->x + (size_t)row * (size_t)a->n + k, group);
+        }
     }
 }
 static void prepare_units(const cpu_ops *ops, void *arg, int from, int to)
@@ -211,10 +215,11 @@ void compute_prepare(compute *c, act *a, void *memory, const float *x, int rows,
     for (int i = 0; i < ACT_GROUPS; i++) {
         if (!(needs & act_groups[i].need)) continue;
         CHECK(n % act_groups[i].group == 0 && (!rot || rot->block % act_groups[i].group == 0));
-        const size_t groups = (size_t)rows * (size_t)(n / act_groups[i].group);
+        const int group = act_groups[i].group;
+        const size_t groups = (size_t)rows * (size_t)(n / group) + CPU_BATCH_SLACK;
         act_q8 *q = act_of(a, i);
         q->q = (int8_t *)next;
-        q->scale = (float *)(void *)(next + padded((size_t)rows * (size_t)n));
+        q->scale = (float *)(void *)(next + padded(groups * (size_t)group));
         q->sum = (int32_t *)(void *)((uint8_t *)q->scale + padded(groups * sizeof(float)));
         next += q8_bytes(rows, n, act_groups[i].group);
     }

@@ -41,9 +41,9 @@ typedef struct rotation {
  * scale and one code sum per group. The memory is the caller's (compute_act_bytes); q is NULL where
  * that group size was not asked for. */
 typedef struct act_q8 {
-    int8_t *q;    /* [rows, n]; -127..127 */
-    float *scale; /* [rows, n / group] */
-    int32_t *sum; /* [rows, n / group], sum of q */
+    int8_t *q;    /* [rows, n] in groups, -127..127; order of the groups: cpu_act_at in cpu/cpu.h */
+    float *scale; /* of each group, in the same order */
+    int32_t *sum; /* of the codes of each group */
 } act_q8;
 typedef struct act {
     int rows, n;

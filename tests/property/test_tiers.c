@@ -138,8 +138,10 @@ static void rotation_and_quantization(const cpu_ops *t)
         }
         if (pass == 3) x[700] = NAN, x[1000] = INFINITY;
         for (int group = 32; group <= 128; group *= 2) {
-            t->quantize(q[0], scale[0], sum[0], x, MOST / group, group);
-            cpu_ref.quantize(q[1], scale[1], sum[1], x, MOST / group, group);
+            for (int g = 0; g < MOST / group; g++) {
+                scale[0][g] = t->quantize(q[0] + g * group, &sum[0][g], x + g * group, group);
+                scale[1][g] = cpu_ref.quantize(q[1] + g * group, &sum[1][g], x + g * group, group);
+            }
             expect_same("codes", group, q[0], q[1], MOST);
             expect_same("scales", group, scale[0], scale[1],
                         (size_t)(MOST / group) * sizeof(float));
@@ -323,9 +325,18 @@ static void matmul_of(const cpu_ops *t, const weight_kind *kind, int n_out, int 
     expect_same(kind->name, count, got, want, (size_t)count * width * sizeof *got);
     if (group > 1) {
         const size_t groups = (size_t)count * (size_t)(n_in / group);
-        const act_q8 a = { mem_alloc((size_t)(count * n_in)), floats(groups),
-                           mem_array(groups, sizeof(int32_t)) };
-        cpu_ref.quantize(a.q, a.scale, a.sum, x, (int)groups, group);
+        const size_t room = groups + CPU_BATCH_SLACK; /* 0xff: what stands there must not matter */
+        const act_q8 a = { mem_alloc(room * (size_t)group), floats(room),
+                           mem_array(room, sizeof(int32_t)) };
+        memset(a.q, 0xff, room * (size_t)group);
+        memset(a.scale, 0xff, room * sizeof *a.scale);
+        memset(a.sum, 0xff, room * sizeof *a.sum);
+        for (int r = 0; r < count; r++)
+            for (int g = 0; g < n_in / group; g++) {
+                const size_t at = cpu_act_at(count, n_in / group, r, g);
+                a.scale[at] = cpu_ref.quantize(a.q + at * (size_t)group, &a.sum[at],
+                                               x + r * n_in + g * group, group);
+            }
         if (extreme) /* K4: the largest sums that exist, of both signs */
             for (size_t g = 0; g < groups; g++) {
                 a.sum[g] = 0;

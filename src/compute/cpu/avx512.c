@@ -82,24 +82,18 @@ INLINE void strip_q8(tile_type type, int rows, int group, const tile_matrix *w, 
 {
     enum { MOST = 16 };
     const int groups = w->n_in / group, planes = plane_count(type);
-    const int chains = rows == 1 ? 4 : rows == 2 ? 2 : 1; /* integer sums are exact in any order */
+    const int chains = rows <= 2 ? 4 : rows <= 8 ? 2 : 1; /* exact in any order */
     const uint8_t *tile = w->data + (size_t)strip * w->strip_bytes;
-    const int8_t *q[MOST];
-    const float *scale[MOST];
-    const int32_t *sum[MOST];
+    const int8_t *q = a->q + (size_t)row * (size_t)w->n_in;
+    const float *scale = a->scale + (size_t)row * (size_t)groups;
+    const int32_t *sum = a->sum + (size_t)row * (size_t)groups;
     __m512 acc[MOST];
-    for (int m = 0; m < rows; m++) {
-        const size_t r = (size_t)(row + (m < used ? m : 0));
-        q[m] = a->q + r * (size_t)w->n_in;
-        scale[m] = a->scale + r * (size_t)groups;
-        sum[m] = a->sum + r * (size_t)groups;
-        acc[m] = _mm512_setzero_ps();
-    }
-    for (int g = 0; g < groups; g++, tile += w->tile_bytes) {
+    for (int m = 0; m < rows; m++) acc[m] = _mm512_setzero_ps();
+    for (int g = 0; g < groups; g++) {
         __m512i s[MOST][4];
         const uint8_t *codes = tile;
         for (int m = 0; m < rows; m++) {
-            s[m][0] = _mm512_set1_epi32(-code_offset(type) * sum[m][g]);
+            s[m][0] = _mm512_set1_epi32((int)((unsigned)-code_offset(type) * (unsigned)sum[m]));
             for (int c = 1; c < chains; c++) s[m][c] = _mm512_setzero_si512();
         }
 #pragma GCC unroll 8
@@ -107,23 +101,29 @@ INLINE void strip_q8(tile_type type, int rows, int group, const tile_matrix *w, 
             __m512i plane[4];
             unpack(type, codes, plane);
             _mm_prefetch((const char *)codes + AHEAD, _MM_HINT_T0);
+#pragma GCC unroll 16
             for (int m = 0; m < rows; m++)
+#pragma GCC unroll 4
                 for (int p = 0; p < planes; p++) {
-                    const __m512i x = _mm512_set1_epi32(load_four(q[m] + g * group + k + 4 * p));
+                    const __m512i x = _mm512_set1_epi32(load_four(q + m * group + k + 4 * p));
                     s[m][p % chains] = _mm512_dpbusd_epi32(s[m][p % chains], plane[p], x);
                 }
         }
         const __m512 d = type == TILE_E4 ? load_e8m0(codes) : load_scales(w->scale_type, codes, 0);
         for (int m = 0; m < rows; m++) {
             for (int c = 1; c < chains; c++) s[m][0] = _mm512_add_epi32(s[m][0], s[m][c]);
-            const __m512 f = _mm512_set1_ps(scale[m][g]);
+            const __m512 f = _mm512_set1_ps(scale[m]);
             acc[m] = _mm512_fmadd_ps(_mm512_mul_ps(d, f), _mm512_cvtepi32_ps(s[m][0]), acc[m]);
             if (is_affine(type)) {
                 const __m512 b = load_scales(w->scale_type, codes, 16);
                 acc[m] =
-                    _mm512_fmadd_ps(_mm512_mul_ps(b, f), _mm512_set1_ps((float)sum[m][g]), acc[m]);
+                    _mm512_fmadd_ps(_mm512_mul_ps(b, f), _mm512_set1_ps((float)sum[m]), acc[m]);
             }
         }
+        tile += w->tile_bytes;
+        q += used * group;
+        scale += used;
+        sum += used;
     }
     for (int m = 0; m < rows; m++)
         if (m < used) store_outputs(w, strip, y + (size_t)(row + m) * stride, acc[m]);
@@ -165,8 +165,8 @@ static void matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float *y,
 {
     strip_fn *const *fn = w->type == TILE_T2 && w->group == 128 ? strips_t2_128 : strips[w->type];
     for (int s = from; s < to; s++)
-        for (int row = 0; row < rows; row += 16) {
-            const int used = rows - row < 16 ? rows - row : 16;
+        for (int row = 0; row < rows; row += CPU_BATCH) {
+            const int used = rows - row < CPU_BATCH ? rows - row : CPU_BATCH;
             int c = 0;
             while (row_counts[c] < used) c++;
             fn[c](w, a, row, used, y, stride, s);

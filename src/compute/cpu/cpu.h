@@ -16,10 +16,22 @@ enum {
     CPU_QUERIES = 24,    /* queries of one cpu_span call, at most */
     CPU_MAX_HEAD = 512,  /* head_dim, k_dim: at most, and a multiple of 16 */
     CPU_STATE_ROWS = 16, /* rows of the recurrent state in one cpu_gdn call, at most */
-    CPU_MAX_TAPS = 8
+    CPU_MAX_TAPS = 8,
+    CPU_BATCH = 16,     /* rows that a matmul takes through a strip at once */
+    CPU_BATCH_SLACK = 3 /* a kernel may read, but not use, as many rows more */
 };
 
 typedef enum cpu_function { CPU_EXP, CPU_SIGMOID, CPU_SILU, CPU_SOFTPLUS, CPU_TANH } cpu_function;
+
+/* Where group g of a row stands in an act_q8, counted in groups. Rows go in batches of CPU_BATCH,
+ * and within a batch the groups of all its rows stand together, so one pointer serves a kernel.
+ * Behind the last group CPU_BATCH_SLACK groups may be read. */
+static inline size_t cpu_act_at(int rows, int groups, int row, int g)
+{
+    const int first = row / CPU_BATCH * CPU_BATCH;
+    const int batch = rows - first < CPU_BATCH ? rows - first : CPU_BATCH;
+    return (size_t)first * (size_t)groups + (size_t)g * (size_t)batch + (size_t)(row - first);
+}
 
 /* One sequence's rows over some rows of one head's state. Strides in floats from one token row to
  * the next. */
@@ -78,7 +90,8 @@ typedef struct cpu_ops {
     /* one block: signs, transform, 1/sqrt(block); y may be x */
     void (*rotate)(float *y, const float *x, const float *signs, int block);
     void (*unrotate)(float *y, const float *x, const float *signs, int block);
-    void (*quantize)(int8_t *q, float *scale, int32_t *sum, const float *x, int groups, int group);
+    /* one group: 32, 64, 128 or a head; returns the scale */
+    float (*quantize)(int8_t *q, int32_t *sum, const float *x, int group);
 
     void (*rmsnorm)(float *y, const float *x, const float *w, int n,
                     float eps);                    /* w NULL: none; y may be x */

@@ -78,9 +78,9 @@ INLINE int32x4_t dot_planes(int planes, const int8x16_t *plane, const int8_t *q,
     s = vdotq_laneq_s32(vdotq_laneq_s32(s, plane[0], x, 0), plane[1], x, 1);
     return vdotq_laneq_s32(vdotq_laneq_s32(s, plane[2], x, 2), plane[3], x, 3);
 }
-/* One strip for `rows` rows beginning with `row`. type and rows are constants. */
-INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q8 *a, int row,
-                     float *y, size_t stride, int strip)
+/* One strip for `rows` of the `all` rows, beginning with `row`. type and rows are constants. */
+INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q8 *a, int all,
+                     int row, float *y, size_t stride, int strip)
 {
     enum { MOST = 4 };
     const int group = w->group, groups = w->n_in / group, planes = plane_count(type);
@@ -89,10 +89,11 @@ INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q
     for (int m = 0; m < rows; m++)
         for (int i = 0; i < 4; i++) acc[m][i] = vdupq_n_f32(0);
     for (int g = 0; g < groups; g++, tile += w->tile_bytes) {
+        const size_t first = cpu_act_at(all, groups, row, g);
         int32x4_t s[MOST][4];
         const uint8_t *codes = tile;
         for (int m = 0; m < rows; m++) {
-            const int32_t u = a->sum[(size_t)(row + m) * (size_t)groups + (size_t)g];
+            const int32_t u = a->sum[first + (size_t)m];
             for (int i = 0; i < 4; i++) s[m][i] = vdupq_n_s32(code_offset(type) * u);
         }
         for (int k = 0; k < group; k += 4 * planes, codes += 64) {
@@ -101,13 +102,13 @@ INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q
                 int8x16_t plane[4];
                 unpack(type, codes + 16 * i, plane);
                 for (int m = 0; m < rows; m++) {
-                    const int8_t *q = a->q + (size_t)(row + m) * (size_t)w->n_in + g * group + k;
+                    const int8_t *q = a->q + (first + (size_t)m) * (size_t)group + k;
                     s[m][i] = dot_planes(planes, plane, q, s[m][i]);
                 }
             }
         }
         for (int m = 0; m < rows; m++) {
-            const size_t at = (size_t)(row + m) * (size_t)groups + (size_t)g;
+            const size_t at = first + (size_t)m;
             const float32x4_t f = vdupq_n_f32(a->scale[at]), u = vdupq_n_f32((float)a->sum[at]);
             for (int i = 0; i < 4; i++) {
                 const float32x4_t d = type == TILE_E4 ? load_e8m0(codes + 4 * i)
@@ -123,13 +124,13 @@ INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q
         for (int i = 0; i < 4; i++)
             store_outputs(w, strip, i, y + (size_t)(row + m) * stride, acc[m][i]);
 }
-typedef void strip_fn(const tile_matrix *w, const act_q8 *a, int row, float *y, size_t stride,
-                      int strip);
-#define STRIP(type, rows)                                                               \
-    static void type##_##rows(const tile_matrix *w, const act_q8 *a, int row, float *y, \
-                              size_t stride, int strip)                                 \
-    {                                                                                   \
-        strip_q8(type, rows, w, a, row, y, stride, strip);                              \
+typedef void strip_fn(const tile_matrix *w, const act_q8 *a, int all, int row, float *y,
+                      size_t stride, int strip);
+#define STRIP(type, rows)                                                                        \
+    static void type##_##rows(const tile_matrix *w, const act_q8 *a, int all, int row, float *y, \
+                              size_t stride, int strip)                                          \
+    {                                                                                            \
+        strip_q8(type, rows, w, a, all, row, y, stride, strip);                                  \
     }
 #define COUNTS(type) STRIP(type, 1) STRIP(type, 2) STRIP(type, 3) STRIP(type, 4)
 COUNTS(TILE_T2)
@@ -149,7 +150,7 @@ static void matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float *y,
     for (int s = from; s < to; s++)
         for (int row = 0; row < rows; row += 4) {
             const int count = rows - row < 4 ? rows - row : 4;
-            strips[w->type][count - 1](w, a, row, y, stride, s);
+            strips[w->type][count - 1](w, a, rows, row, y, stride, s);
         }
 }
 

@@ -231,7 +231,7 @@ static void ref_matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float
             for (int k = 0; k < w->group; k++)
                 value[k] = code_value(w->type, tile_code(tile, tile_bits(w->type), j % 16, k));
             for (int r = 0; r < rows; r++) {
-                const size_t at = (size_t)r * (size_t)groups + (size_t)g;
+                const size_t at = cpu_act_at(rows, groups, r, g);
                 const int8_t *q = a->q + at * (size_t)w->group;
                 float *out = y + (size_t)r * stride + (size_t)j;
                 int32_t n = 0;
@@ -305,7 +305,7 @@ static void ref_unrotate(float *y, const float *x, const float *signs, int block
     transform(y, block);
     for (int j = 0; j < block; j++) y[j] = y[j] * signs[j];
 }
-static float quantize_group(int8_t *q, int32_t *sum, const float *x, int n)
+static float ref_quantize(int8_t *q, int32_t *sum, const float *x, int n)
 {
     uint32_t most = 0; /* magnitudes compare like their bits, NaN above all */
     for (int k = 0; k < n; k++)
@@ -321,12 +321,6 @@ static float quantize_group(int8_t *q, int32_t *sum, const float *x, int n)
         *sum += q[k];
     }
     return float_of(most) / 127.0f;
-}
-static void ref_quantize(int8_t *q, float *scale, int32_t *sum, const float *x, int groups,
-                         int group)
-{
-    for (int g = 0; g < groups; g++)
-        scale[g] = quantize_group(q + g * group, sum + g, x + g * group, group);
 }
 
 /* ---- rows ---- */
@@ -459,7 +453,7 @@ static void store_vector(kv_type t, int dim, uint8_t *block, bool value, int slo
     int8_t code[CPU_MAX_HEAD];
     if (t == KV_Q8) {
         int32_t sum;
-        const float scale = quantize_group(code, &sum, x, dim);
+        const float scale = ref_quantize(code, &sum, x, dim);
         memcpy(block + cpu_kv_scales(t, dim) +
                    sizeof scale * (size_t)(value ? KV_PAGE + slot : slot),
                &scale, sizeof scale);
