@@ -63,8 +63,8 @@ TEST(wrong_shapes_and_names_are_refused)
     pack_close(p);
 }
 
-/* Overwrites the first scale of a module with NaN. */
-static void break_scale(const char *dir, const char *name)
+/* Overwrites the first bytes of a tensor in the file. */
+static void overwrite(const char *dir, const char *name, const uint8_t *bytes, size_t n)
 {
     error e;
     safetensors g;
@@ -72,12 +72,11 @@ static void break_scale(const char *dir, const char *name)
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     EXPECT_OK(safetensors_open(&g, path, &e), e);
     const tensor *t = safetensors_find(&g, str_from(name));
-    EXPECT(t && t->type == DTYPE_F16);
+    EXPECT(t && t->bytes >= n);
     const long at = (long)(t->data - g.bytes);
     safetensors_close(&g);
     FILE *f = fopen(path, "r+b");
-    const uint8_t nan16[2] = { 0x00, 0x7e };
-    EXPECT(f && fseek(f, at, SEEK_SET) == 0 && fwrite(nan16, 2, 1, f) == 1 && fclose(f) == 0);
+    EXPECT(f && fseek(f, at, SEEK_SET) == 0 && fwrite(bytes, n, 1, f) == 1 && fclose(f) == 0);
 }
 
 TEST(a_scale_that_is_no_number_is_refused_by_module)
@@ -88,13 +87,46 @@ TEST(a_scale_that_is_no_number_is_refused_by_module)
     pack *p;
     struct king *k;
     random_pack_king(&source, 9);
-    break_scale(source.dir, "language_model.model.layers.1.mlp.down_proj.scales");
+    const uint8_t nan16[2] = { 0x00, 0x7e };
+    overwrite(source.dir, "language_model.model.layers.1.mlp.down_proj.scales", nan16, 2);
     EXPECT_OK(compute_open(&c, &(compute_options){ .threads = 3 }, &e), e);
     EXPECT_OK(pack_open(&p, source.dir, NULL, &e), e);
     const int64_t live = mem_live();
     EXPECT_INT(king_open(&k, p, c, &(king_options){ .mode = COMPUTE_INT8 }, &e), E_FORMAT);
     EXPECT(strstr(e.text, "model.layers.1.mlp.down_proj") != NULL);
     EXPECT_INT(mem_live(), live);
+    pack_close(p);
+    compute_close(c);
+    random_pack_remove(&source);
+}
+
+/* Code 3 stands for +2d: legal, never seen in kings, counted. */
+TEST(codes_of_value_3_are_counted_and_computed)
+{
+    random_pack source = { 0 };
+    error e;
+    compute *c;
+    pack *p;
+    weights w;
+    linear l;
+    matrix m;
+    random_pack_king(&source, 10);
+    const uint8_t codes[2] = { 0xff, 0x03 };
+    overwrite(source.dir, "language_model.lm_head.weight", codes, 2);
+    EXPECT_OK(compute_open(&c, &(compute_options){ .threads = 2 }, &e), e);
+    EXPECT_OK(pack_open(&p, source.dir, NULL, &e), e);
+    weights_init(&w);
+    EXPECT_OK(weights_matrix(&w, p, "lm_head", 1024, 512, COMPUTE_INT8, &l, &e), e);
+    EXPECT_OK(weights_load(&w, p, c, NULL, NULL, &e), e);
+    EXPECT_INT(w.code3, 5);
+    float got[512], want[512], scale[4];
+    EXPECT_OK(pack_matrix(p, "lm_head", 1024, 512, &m, &e), e);
+    tile_row(&l.w, 0, got);
+    matrix_row_f32(&m, 0, DTYPE_F32, want);
+    matrix_row_scales(&m, 0, scale, NULL);
+    EXPECT_BITS(got, want, 512);
+    EXPECT(got[0] == 2 * scale[0] && got[4] == 2 * scale[0] && got[5] == -scale[0]);
+    weights_free(&w);
     pack_close(p);
     compute_close(c);
     random_pack_remove(&source);
