@@ -137,13 +137,14 @@ typedef void strip_fn(const tile_matrix *w, const act_q8 *a, int row, int used, 
     {                                                                                           \
         strip_q8(type, rows, group, w, a, row, used, y, stride, strip);                         \
     }
-#define EACH_COUNT(M, type, suffix, group)                                        \
-    M(type, 1, suffix, group)                                                     \
-    M(type, 2, suffix, group)                                                     \
-    M(type, 3, suffix, group)                                                     \
-    M(type, 4, suffix, group)                                                     \
-    M(type, 5, suffix, group) M(type, 6, suffix, group) M(type, 8, suffix, group) \
-        M(type, 12, suffix, group) M(type, 16, suffix, group)
+#define EACH_COUNT(M, type, suffix, group) \
+    M(type, 1, suffix, group)              \
+    M(type, 2, suffix, group)              \
+    M(type, 3, suffix, group)              \
+    M(type, 4, suffix, group)              \
+    M(type, 5, suffix, group)              \
+    M(type, 6, suffix, group)              \
+    M(type, 8, suffix, group) M(type, 12, suffix, group) M(type, 16, suffix, group)
 enum { COUNTS = 9 };
 static const int row_counts[COUNTS] = { 1, 2, 3, 4, 5, 6, 8, 12, 16 };
 EACH_COUNT(STRIP, TILE_T2, _128, 128) /* the group of the king: its loop is unrolled */
