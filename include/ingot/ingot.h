@@ -200,8 +200,8 @@ typedef struct ingot_sampling {
     bool logprobs;
     int n;               /* choices; 0: 1 */
     int thinking_budget; /* tokens; 0: none. The think block is closed when it is spent */
-    const char *schema;  /* JSON Schema text, or NULL */
-    const char *grammar; /* GBNF-like text, or NULL */
+    const char *schema;  /* JSON Schema text that the answer (not the thought) obeys, or NULL */
+    const char *grammar; /* other grammars: refused, none is supported yet */
     bool single_call;    /* end after the first tool call */
     bool raw;            /* events are plain text: no split into thinking and tool calls */
     bool show_special;   /* special tokens are part of the text */

@@ -3,8 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 #include "api/handle.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/banned.h"
+
+enum { MAX_TEMPLATE = 32 << 20 };
 
 typedef struct watcher {
     const ingot_model_options *options;
@@ -17,16 +20,33 @@ static void tell(void *arg, uint64_t done, uint64_t total)
     w->options->progress(w->options->progress_arg, w->what, done, total);
 }
 
+/* Whether a file of the folder mentions the tagged form of calls. A file that is not there mentions
+ * nothing. */
+static bool mentions_tags(const char *folder, const char *name)
+{
+    char path[4096];
+    if (file_join(path, sizeof path, folder, name, NULL) || !file_exists(path)) return false;
+    buf text;
+    buf_init(&text, MAX_TEMPLATE);
+    const bool found = file_read(&text, path, NULL) == OK &&
+                       str_find(buf_view(&text), STR("<function=")) != STR_NONE;
+    buf_free(&text);
+    return found;
+}
+
 /* A folder may lack one of the two text parts: whoever needs it later is told why it is missing. */
 static void open_text(ingot_model *m, const char *folder)
 {
     if (tokenizer_open(&m->tokenizer, folder, &m->tokenizer_error)) m->tokenizer = NULL;
     if (chat_open(&m->chat, folder, &m->chat_error)) m->chat = NULL;
-    m->think_open = m->think_close = m->call_open = -1;
+    m->tagged_calls = mentions_tags(folder, "chat_template.jinja") ||
+                      mentions_tags(folder, "tokenizer_config.json");
+    m->think_open = m->think_close = m->call_open = m->call_close = -1;
     if (!m->tokenizer) return;
     m->think_open = tokenizer_id(m->tokenizer, STR("<think>"));
     m->think_close = tokenizer_id(m->tokenizer, STR("</think>"));
     m->call_open = tokenizer_id(m->tokenizer, STR("<tool_call>"));
+    m->call_close = tokenizer_id(m->tokenizer, STR("</tool_call>"));
     m->info.n_token = tokenizer_vocab_size(m->tokenizer);
 }
 
@@ -111,8 +131,23 @@ static status open_models(ingot_model *m, const ingot_model_options *o, error *e
     return s;
 }
 
+status handle_vocabulary(ingot_model *m, const tokmask_vocabulary **out, error *e)
+{
+    status s = OK;
+    pthread_mutex_lock(&m->lock);
+    if (!m->vocabulary) {
+        const int n = m->info.n_token < m->info.n_vocab ? m->info.n_token : m->info.n_vocab;
+        const int32_t calls[] = { m->call_open, m->call_close };
+        s = tokmask_vocabulary_new(&m->vocabulary, m->tokenizer, n, calls, 2, e);
+    }
+    *out = m->vocabulary;
+    pthread_mutex_unlock(&m->lock);
+    return s;
+}
+
 status handle_open(ingot_model *m, const ingot_model_options *o, error *e)
 {
+    pthread_mutex_init(&m->lock, NULL);
     if (!o->king) return error_set(e, E_ARG, "king: no folder given");
     m->folder = mem_strndup(o->king, strlen(o->king));
     if (o->cpu) m->cpu = mem_strndup(o->cpu, strlen(o->cpu));
@@ -135,6 +170,8 @@ void handle_close(ingot_model *m)
     if (m->king) king_close(m->king);
     if (m->drafter_pack) pack_close(m->drafter_pack);
     if (m->king_pack) pack_close(m->king_pack);
+    tokmask_vocabulary_free(m->vocabulary);
+    pthread_mutex_destroy(&m->lock);
     chat_free(m->chat);
     tokenizer_close(m->tokenizer);
     mem_free(m->cpu);

@@ -16,7 +16,8 @@ enum {
     LEAST_CONTEXT = 4096, /* of a context that is chosen, where the model has as much */
     MAX_PARALLEL = 256,
     MAX_STOP = 16,
-    MAX_BIAS = 1024
+    MAX_BIAS = 1024,
+    MAX_CALLS = 128
 };
 
 static ingot_status give(ingot_error *out, status s, const error *e)
@@ -274,7 +275,7 @@ static status check_memory(const scheduler_options *o, error *e)
                      o->context, o->parallel, (double)o->cache_bytes * gb, need, room);
 }
 
-static status start(ingot_engine *g, const ingot_model *m, const ingot_engine_options *o, error *e)
+static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options *o, error *e)
 {
     if (!m->king) return error_set(e, E_ARG, "engine: the model has only its text parts open");
     if (o->cache_dir) return error_set(e, E_UNSUPPORTED, "cache_dir: there is no disk tier");
@@ -402,10 +403,7 @@ static status check_sampling(const ingot_sampling *s, const ingot_model *m, erro
     if (s->block > 1 && !m->drafter)
         return error_set(e, E_ARG, "block: found %d, want 0 or 1: there is no drafter", s->block);
     TRY(check_range("block", s->block, 0, m->info.max_block, e));
-    if (s->schema)
-        return error_set(e, E_UNSUPPORTED, "schema: constrained output is not supported");
-    if (s->grammar)
-        return error_set(e, E_UNSUPPORTED, "grammar: constrained output is not supported");
+    if (s->grammar) return error_set(e, E_UNSUPPORTED, "grammar: only a JSON Schema is supported");
     return OK;
 }
 
@@ -454,10 +452,42 @@ static void copy_prompt(request_params *to, const prompt *p)
     to->in_think = p->in_think;
 }
 
+static status compile_schema(grammar **out, const char *schema, bool blank_line, error *e)
+{
+    json_doc *doc;
+    TRY(json_parse(&doc, str_from(schema), 0, "schema", e));
+    const status s = schema_compile(out, json_root(doc), blank_line, e);
+    json_free(doc);
+    return s;
+}
+
+static status compile_calls(grammar **out, const ingot_model *m, const prompt *p, error *e)
+{
+    schema_call calls[MAX_CALLS];
+    int n;
+    TRY(prompt_calls(p, p->tool_choice, calls, MAX_CALLS, &n, e));
+    return schema_compile_calls(out, calls, n, m->tagged_calls, p->in_think, e);
+}
+
+/* What the answer must obey, if anything: a schema, or the form of a tool call. */
+static status make_constraint(request_params *params, ingot_model *m, const prompt *p,
+                              const char *schema, error *e)
+{
+    const tokmask_vocabulary *v;
+    grammar *g;
+    if (!schema && !p->tool_choice) return OK;
+    if (schema && p->tool_choice)
+        return error_set(e, E_ARG, "schema: it cannot be asked for beside tool_choice");
+    TRY(handle_vocabulary(m, &v, e));
+    if (schema) TRY(compile_schema(&g, schema, p->in_think, e));
+    else TRY(compile_calls(&g, m, p, e));
+    return tokmask_new(&params->constraint, g, v, params->stop_ids, params->n_stop_ids, e);
+}
+
 static status make_request(ingot_request *r, const ingot_engine *g, const prompt *p,
                            const ingot_sampling *s, error *e)
 {
-    const ingot_model *m = g->model;
+    ingot_model *m = g->model;
     const generation_config *gen = &pack_config(m->king_pack)->generation;
     str needles[MAX_STOP];
     for (int i = 0; i < s->n_stop; i++) needles[i] = str_from(s->stop[i]);
@@ -476,10 +506,13 @@ static status make_request(ingot_request *r, const ingot_engine *g, const prompt
                               .think_open = m->think_open,
                               .think_close = m->think_close,
                               .call_open = m->call_open,
+                              .call_close = m->call_close,
+                              .single_call = s->single_call,
                               .thinking_budget = s->thinking_budget };
     copy_sampling(&params.sampling, s);
     copy_prompt(&params, p);
     TRY(bound_output(g, params.n_prompt, s->max_tokens, &params.max_tokens, e));
+    TRY(make_constraint(&params, m, p, s->schema, e));
     TRY(request_new(&r->request, &params, r, e));
     events_init(&r->events);
     for (int i = 0; i < r->n; i++)
@@ -500,8 +533,6 @@ static status submit(ingot_request **out, ingot_engine *g, const ingot_prompt *p
 {
     prompt made;
     TRY(check_sampling(s, g->model, e));
-    if (p->tool_choice)
-        return error_set(e, E_UNSUPPORTED, "tool_choice: a call cannot be enforced");
     TRY(prompt_build(&made, g->model, p, e));
     *n_prompt = (int)made.ids.len;
     ingot_request *r = mem_zalloc(sizeof *r);

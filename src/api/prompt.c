@@ -148,7 +148,7 @@ static status from_text(prompt *p, const ingot_model *m, const ingot_prompt *fro
 
 static status make(prompt *p, const ingot_model *m, const ingot_prompt *from, bool encode, error *e)
 {
-    *p = (prompt){ 0 };
+    *p = (prompt){ .tool_choice = from->tool_choice };
     buf_init(&p->text, PROMPT_MAX_TEXT);
     const int given = (from->text != NULL) + (from->tokens != NULL) + (from->messages != NULL);
     if (given != 1)
@@ -174,4 +174,23 @@ status prompt_build(prompt *p, const ingot_model *m, const ingot_prompt *from, e
         s = error_set(e, E_LIMIT, "prompt: %zu tokens, limit %d", p->ids.len, INT32_MAX / 2);
     if (s) prompt_free(p);
     return s;
+}
+
+status prompt_calls(const prompt *p, const char *choice, schema_call *out, int max, int *n,
+                    error *e)
+{
+    const json_node *tools = json_root(p->tools);
+    const bool any = strcmp(choice, "required") == 0;
+    *n = 0;
+    for (size_t i = 0; i < json_len(tools); i++) {
+        const json_node *tool = json_at(tools, i), *inner = json_get(tool, "function");
+        if (!inner) inner = tool;
+        str name;
+        if (!json_str(json_get(inner, "name"), &name)) continue;
+        if (!any && !str_eq(name, str_from(choice))) continue;
+        if (*n == max) return error_set(e, E_LIMIT, "tools: more than %d to choose from", max);
+        out[(*n)++] = (schema_call){ name, json_get(inner, "parameters") };
+    }
+    if (*n > 0) return OK;
+    return error_set(e, E_ARG, "tool_choice: found %s, want one of the tools", choice);
 }

@@ -2,14 +2,16 @@
 #ifndef API_PROMPT_H
 #define API_PROMPT_H
 #include "api/handle.h"
+#include "engine/schema.h"
 
 typedef struct prompt {
     buf text; /* rendered; empty when tokens were given */
     tokenizer_ids ids;
     int *marks; /* [n_marks] token counts at the ends of complete messages */
     int n_marks;
-    bool in_think;   /* it ends inside a thought */
-    json_doc *tools; /* NULL: none */
+    bool in_think;           /* it ends inside a thought */
+    json_doc *tools;         /* NULL: none */
+    const char *tool_choice; /* the caller's; NULL: the model decides */
 } prompt;
 
 /* Renders only: text and in_think. Errors as ingot_render says. */
@@ -17,6 +19,9 @@ status prompt_render(prompt *p, const ingot_model *m, const ingot_prompt *from, 
 /* Renders and tokenizes; at least one token. */
 status prompt_build(prompt *p, const ingot_model *m, const ingot_prompt *from, error *e);
 void prompt_free(prompt *p);
+/* The tools that `choice` allows ("required": any of them); out [max], borrowed from p. */
+status prompt_calls(const prompt *p, const char *choice, schema_call *out, int max, int *n,
+                    error *e);
 status prompt_need_tokenizer(const ingot_model *m, error *e);
 /* The template to render with: the model's own, or one compiled from `text` into *own (freed by the
  * caller). */

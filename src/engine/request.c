@@ -33,6 +33,7 @@ static void free_all(request *r)
     queue_free(r->bell);
     pthread_mutex_destroy(&r->lock);
     arena_free(&r->mem);
+    tokmask_free(r->params.constraint);
     mem_free(r);
 }
 
@@ -90,7 +91,10 @@ status request_new(request **out, const request_params *p, void *owner, error *e
 {
     CHECK(p->n >= 1 && p->n <= REQUEST_MAX_CHOICES && p->n_prompt >= 1 && p->max_tokens >= 1);
     request *r = mem_zalloc(sizeof *r);
-    if (!r) return no_memory(p, e);
+    if (!r) {
+        tokmask_free(p->constraint);
+        return no_memory(p, e);
+    }
     r->params = *p;
     r->owner = owner;
     arena_init(&r->mem, 0);

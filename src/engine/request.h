@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include "base/arena.h"
 #include "engine/sampler.h"
+#include "engine/tokmask.h"
 
 enum { REQUEST_MAX_BLOCK = 16, REQUEST_MAX_TOP = 20, REQUEST_MAX_CHOICES = 8 };
 enum { REQUEST_BLOCK_AUTO = 0, REQUEST_BLOCK_PLAIN = 1 };
@@ -40,8 +41,10 @@ typedef struct request_params {
     bool hide_special; /* special tokens are no part of the text (matters to stop strings) */
     int top_logprobs;  /* -1: no log-probabilities */
     bool in_think;     /* the prompt ends inside a thought */
-    int32_t think_open, think_close, call_open; /* ids, -1: the tokenizer has none */
-    int thinking_budget;                        /* tokens; 0: none */
+    int32_t think_open, think_close, call_open, call_close; /* ids, -1: the tokenizer has none */
+    bool single_call;    /* the output ends with its first call */
+    int thinking_budget; /* tokens; 0: none */
+    tokmask *constraint; /* what the output must obey outside thoughts, or NULL; taken over */
     float *score; /* [n_prompt - 1], or NULL: only log-probabilities of the prompt are wanted */
 } request_params;
 
@@ -82,7 +85,8 @@ typedef struct request request;
  * back. */
 typedef void request_wake(void *arg, void *owner);
 
-/* Copies all of `p` but score. */
+/* Copies all of `p` but score and constraint; the latter is freed with the request, on failure too.
+ */
 status request_new(request **out, const request_params *p, void *owner, error *e);
 const request_params *request_get_params(const request *r);
 

@@ -513,7 +513,7 @@ static void settle_prefill(scheduler *g, sequence *s, const king_job *job)
         return;
     }
     const int32_t pick = sequence_pick(s, &g->bench, job->logits);
-    sequence_push(s, &g->bench, pick, job->logits);
+    if (pick >= 0) sequence_push(s, &g->bench, pick, job->logits);
 }
 
 static void settle(scheduler *g, sequence *s, const king_job *job)

@@ -63,13 +63,35 @@ void sequence_free(sequence *s)
     mem_free(s);
 }
 
-int32_t sequence_pick(const sequence *s, workbench *w, const float *logits)
+static bool is_constrained(const sequence *s)
+{
+    return s->params->constraint && !s->in_think;
+}
+
+/* The mask of the constraint; false when the sequence has ended. */
+static bool find_mask(sequence *s, const uint32_t **mask)
+{
+    bool none = false;
+    *mask = tokmask_of(s->params->constraint, s->grammar, &none);
+    if (*mask && !none) return true;
+    error e = { .text = "grammar: a token left it" };
+    if (*mask) sequence_end(s, REQUEST_STOP);
+    else {
+        (void)tokmask_status(s->params->constraint, &e);
+        sequence_fail(s, e.text);
+    }
+    return false;
+}
+
+int32_t sequence_pick(sequence *s, workbench *w, const float *logits)
 {
     const request_params *p = s->params;
     if (s->in_think && p->thinking_budget > 0 && p->think_close >= 0 &&
         s->progress.usage.reasoning_tokens >= p->thinking_budget)
         return p->think_close;
-    return sampler_pick(&s->sampler, &w->sampler, w->compute, logits, s->n_tokens, NULL);
+    const uint32_t *mask = NULL;
+    if (is_constrained(s) && !find_mask(s, &mask)) return -1;
+    return sampler_pick(&s->sampler, &w->sampler, w->compute, logits, s->n_tokens, mask);
 }
 
 static void note_logprobs(sequence *s, workbench *w, int32_t id, const float *logits)
@@ -128,12 +150,15 @@ void sequence_push(sequence *s, workbench *w, int32_t id, const float *logits)
         return;
     }
     if (s->slot->logprob) note_logprobs(s, w, id, logits);
+    if (is_constrained(s)) s->grammar = tokmask_next(s->params->constraint, s->grammar, id);
     follow_parts(s, id);
     s->tokens[s->n_tokens++] = id;
     s->progress.n_ids++;
     sampler_saw(&s->sampler, id, true);
     if (s->params->n_stop && look_for_stop(s, id)) sequence_end(s, REQUEST_STOP);
     else if (s->stop.window.failed) sequence_fail(s, "stop strings: no memory to look for them");
+    else if (s->in_call && s->params->single_call && id == s->params->call_close)
+        sequence_end(s, REQUEST_STOP);
     else if (sequence_left(s) == 0) sequence_end(s, REQUEST_LENGTH);
 }
 

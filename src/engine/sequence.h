@@ -52,6 +52,7 @@ struct sequence {
     detok detok;
     lookup lookup; /* empty when nothing may be copied */
     wager wager;
+    int grammar; /* state of the constraint */
     bool in_think, in_call;
     int64_t submitted_ns, admitted_ns, first_ns;
 
@@ -76,8 +77,9 @@ static inline int sequence_left(const sequence *s)
     return s->n_prompt + s->params->max_tokens - s->n_tokens;
 }
 
-/* The token after the newest one, from the logits [n_vocab] of its row. */
-int32_t sequence_pick(const sequence *s, workbench *w, const float *logits);
+/* The token after the newest one, from the logits [n_vocab] of its row; -1 when the sequence has
+ * ended instead: its constraint allows nothing more, or failed. */
+int32_t sequence_pick(sequence *s, workbench *w, const float *logits);
 /* Appends a picked token; `logits` are those it was picked from. The sequence may have ended
  * afterwards. */
 void sequence_push(sequence *s, workbench *w, int32_t id, const float *logits);

@@ -130,8 +130,9 @@ int speculate_settle(speculate *p, sequence *s, const king_job *job)
     while (keep < s->block && !s->ended) {
         const float *logits = job->logits + (size_t)keep * (size_t)w->n_vocab;
         const int32_t pick = sequence_pick(s, w, logits);
-        sequence_push(s, w, pick, logits);
         keep++;
+        if (pick < 0) break;
+        sequence_push(s, w, pick, logits);
         if (keep < s->block && s->rows[keep] != pick) break;
     }
     state_commit(s->seat->state, keep);

@@ -525,3 +525,25 @@ TEST(what_is_not_supported_is_refused_by_name)
     mo.mode = "f64";
     EXPECT_INT(ingot_model_open(&m, &mo, &e), INGOT_E_ARG);
 }
+
+/* Another call would follow or text; the request ends with its first call. */
+TEST(a_single_call_ends_the_reply)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = nugget_prompt(10, r.ids, 512);
+    ingot_sampling s = greedy(80);
+    s.ignore_eos = true;
+    s.raw = true;
+    nugget_result all, one;
+    nugget_run(r.g, &p, &s, &all);
+    const str text = buf_view(&all.text), end = STR("</tool_call>");
+    const size_t at = str_find(text, end);
+    EXPECT(at != STR_NONE && at + end.len < text.len);
+    s.single_call = true;
+    nugget_run(r.g, &p, &s, &one);
+    EXPECT_INT(one.finish, INGOT_FINISH_STOP);
+    EXPECT(str_eq(buf_view(&one.text), str_sub(text, 0, at + end.len)));
+    nugget_free(&all);
+    nugget_free(&one);
+    rig_close(&r);
+}

@@ -59,6 +59,8 @@ class Golden(harness.Case):
     def honoured(self, row, reply):
         """A row that allows 200 and 400 says in its note when 200 is right."""
         body, message = row.get("body", {}), look(reply.json, "choices.0.message")
+        if look(reply.json, "choices.0.finish_reason") == "length":
+            return  # cut before it was whole, which a row's max_tokens may do
         format_type = look(body, "response_format.type")
         if format_type in ("json_object", "json_schema"):
             value = json.loads(message["content"])

@@ -242,11 +242,11 @@ class Streams(harness.Case):
 
     def test_tools_that_break_the_rules(self):
         self.error(self.server.chat(tools=[TOOL], tool_choice={"type": "function", "function": {"name": "nope"}}), 400, "tool_choice")
-        r = self.server.chat(tools=[TOOL], tool_choice="required", max_tokens=60)
-        if r.status == 200:
-            self.assertTrue(r.json["choices"][0]["message"]["tool_calls"])
-        else:
-            self.error(r, 400)
+        r = self.server.chat(tools=[TOOL], tool_choice="required", reasoning_effort="none", max_tokens=200)
+        choice = r.json["choices"][0]
+        if choice["finish_reason"] != "length":  # the small king may not find the end of a string
+            self.assertEqual(choice["finish_reason"], "tool_calls")
+        self.assertEqual(choice["message"]["tool_calls"][0]["function"]["name"], "get_weather")
 
     def test_the_extra_routes(self):
         ids = self.server.post("/tokenize", {"content": "Hello <think>"}).json["tokens"]

@@ -1,0 +1,340 @@
+/* grammar.c - a language over bytes.
+ *
+ * A thread of the automaton is a stack of nodes: where it stands, and where each rule it is in
+ * returns to. Stacks are interned, and so are sets of them: the states. */
+#include "base/mem.h"
+#include "engine/grammar.h"
+#include "base/banned.h"
+
+enum { UNKNOWN = -2, MAX_STACKS = 1 << 18, MAX_THREADS = 256 };
+
+typedef enum node_kind { NODE_SET, NODE_SPLIT, NODE_CALL, NODE_RETURN } node_kind;
+typedef struct node {
+    node_kind kind;
+    int next, other; /* other: second branch, rule, or index of the set */
+} node;
+
+typedef struct stack {
+    int node, below, depth; /* below: -1 at the bottom */
+} stack;
+
+typedef struct gstate {
+    int first, count; /* stacks in `members` */
+    bool accepts;
+} gstate;
+
+/* Growing arrays; each has room for cap elements. */
+typedef struct array {
+    void *ptr;
+    size_t len, cap, bytes;
+} array;
+
+struct grammar {
+    array nodes, sets, rules, stacks, states, members, table; /* table: [states * 256] */
+    int *stack_slots, *state_slots;                           /* hash -> index + 1 */
+    int threads[MAX_THREADS], n_threads;                      /* of the state being made */
+    bool accepting;
+    status failed;
+};
+
+enum { STACK_SLOTS = 2 * MAX_STACKS, STATE_SLOTS = 4 * GRAMMAR_STATES };
+
+static void *push(grammar *g, array *a, size_t n, size_t most)
+{
+    if (a->len + n > most) {
+        g->failed = E_LIMIT;
+        return NULL;
+    }
+    if (a->len + n > a->cap) {
+        size_t cap = a->cap ? 2 * a->cap : 64;
+        while (cap < a->len + n) cap *= 2;
+        void *ptr = mem_resize(a->ptr, cap * a->bytes);
+        if (!ptr) {
+            g->failed = E_NOMEM;
+            return NULL;
+        }
+        a->ptr = ptr;
+        a->cap = cap;
+    }
+    void *at = (char *)a->ptr + a->len * a->bytes;
+    a->len += n;
+    return at;
+}
+
+static node *node_at(const grammar *g, int i)
+{
+    return (node *)g->nodes.ptr + i;
+}
+
+static stack *stack_at(const grammar *g, int i)
+{
+    return (stack *)g->stacks.ptr + i;
+}
+
+static gstate *state_at(const grammar *g, int i)
+{
+    return (gstate *)g->states.ptr + i;
+}
+
+status grammar_new(grammar **out, error *e)
+{
+    grammar *g = mem_zalloc(sizeof *g);
+    if (!g) return error_set(e, E_NOMEM, "grammar: no memory");
+    g->nodes.bytes = sizeof(node);
+    g->sets.bytes = sizeof(grammar_set);
+    g->rules.bytes = g->members.bytes = g->table.bytes = sizeof(int);
+    g->stacks.bytes = sizeof(stack);
+    g->states.bytes = sizeof(gstate);
+    g->stack_slots = mem_array(STACK_SLOTS, sizeof *g->stack_slots);
+    g->state_slots = mem_array(STATE_SLOTS, sizeof *g->state_slots);
+    if (!g->stack_slots || !g->state_slots) {
+        grammar_free(g);
+        return error_set(e, E_NOMEM, "grammar: no memory");
+    }
+    *out = g;
+    return OK;
+}
+
+void grammar_free(grammar *g)
+{
+    if (!g) return;
+    array *const all[] = { &g->nodes,  &g->sets,    &g->rules, &g->stacks,
+                           &g->states, &g->members, &g->table };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mem_free(all[i]->ptr);
+    mem_free(g->stack_slots);
+    mem_free(g->state_slots);
+    mem_free(g);
+}
+
+/* ---- building ---- */
+
+static int add_node(grammar *g, node_kind kind, int next, int other)
+{
+    node *n = push(g, &g->nodes, 1, GRAMMAR_NODES);
+    if (!n) return 0;
+    *n = (node){ kind, next, other };
+    return (int)g->nodes.len - 1;
+}
+
+void grammar_set_add(grammar_set *s, int from, int to)
+{
+    for (int b = from; b <= to; b++) s->bits[b >> 5] |= 1u << (b & 31);
+}
+
+int grammar_bytes(grammar *g, const grammar_set *set, int next)
+{
+    const grammar_set *known = g->sets.ptr;
+    for (size_t i = 0; i < g->sets.len; i++)
+        if (memcmp(&known[i], set, sizeof *set) == 0) return add_node(g, NODE_SET, next, (int)i);
+    grammar_set *s = push(g, &g->sets, 1, GRAMMAR_NODES);
+    if (!s) return 0;
+    *s = *set;
+    return add_node(g, NODE_SET, next, (int)g->sets.len - 1);
+}
+
+int grammar_byte(grammar *g, char c, int next)
+{
+    grammar_set s = { { 0 } };
+    grammar_set_add(&s, (uint8_t)c, (uint8_t)c);
+    return grammar_bytes(g, &s, next);
+}
+
+int grammar_literal(grammar *g, str text, int next)
+{
+    for (size_t i = text.len; i-- > 0;) next = grammar_byte(g, text.ptr[i], next);
+    return next;
+}
+
+int grammar_either(grammar *g, int a, int b)
+{
+    return add_node(g, NODE_SPLIT, a, b);
+}
+
+int grammar_loop(grammar *g)
+{
+    return add_node(g, NODE_SPLIT, 0, 0);
+}
+
+void grammar_loop_set(grammar *g, int loop, int body, int next)
+{
+    if (g->failed) return;
+    node_at(g, loop)->next = body;
+    node_at(g, loop)->other = next;
+}
+
+int grammar_rule(grammar *g)
+{
+    int *r = push(g, &g->rules, 1, GRAMMAR_NODES);
+    if (!r) return 0;
+    *r = -1;
+    return (int)g->rules.len - 1;
+}
+
+int grammar_return(grammar *g)
+{
+    return add_node(g, NODE_RETURN, 0, 0);
+}
+
+void grammar_define(grammar *g, int rule, int start)
+{
+    if (!g->failed) ((int *)g->rules.ptr)[rule] = start;
+}
+
+int grammar_call(grammar *g, int rule, int next)
+{
+    return add_node(g, NODE_CALL, next, rule);
+}
+
+/* ---- running ---- */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+static int intern_stack(grammar *g, int at, int below)
+{
+    size_t slot = (size_t)(mix(mix(0, (uint64_t)at), (uint64_t)(below + 1)) % STACK_SLOTS);
+    for (; g->stack_slots[slot]; slot = (slot + 1) % STACK_SLOTS) {
+        const stack *s = stack_at(g, g->stack_slots[slot] - 1);
+        if (s->node == at && s->below == below) return g->stack_slots[slot] - 1;
+    }
+    stack *s = push(g, &g->stacks, 1, MAX_STACKS);
+    if (!s) return -1;
+    *s = (stack){ at, below, below < 0 ? 1 : stack_at(g, below)->depth + 1 };
+    g->stack_slots[slot] = (int)g->stacks.len;
+    return (int)g->stacks.len - 1;
+}
+
+static void add_thread(grammar *g, int s)
+{
+    for (int i = 0; i < g->n_threads; i++)
+        if (g->threads[i] == s) return;
+    if (g->n_threads == MAX_THREADS) g->failed = E_LIMIT;
+    else g->threads[g->n_threads++] = s;
+}
+
+/* Follows what consumes no byte from (at, below): threads that stand before a byte are added to the
+ * state being made. The worklist bounds the work; a thread that nests too deep is dropped. */
+static void follow(grammar *g, int at, int below)
+{
+    struct {
+        int at, below;
+    } todo[MAX_THREADS];
+    int n = 0, steps = 0;
+    todo[n].at = at;
+    todo[n++].below = below;
+    while (n > 0 && !g->failed) {
+        at = todo[--n].at;
+        below = todo[n].below;
+        const node *d = node_at(g, at);
+        if (++steps > 4096 || n + 2 > MAX_THREADS) {
+            g->failed = E_LIMIT;
+        } else if (d->kind == NODE_SET) {
+            const int s = intern_stack(g, at, below);
+            if (s >= 0) add_thread(g, s);
+        } else if (d->kind == NODE_SPLIT) {
+            todo[n].at = d->other;
+            todo[n++].below = below;
+            todo[n].at = d->next;
+            todo[n++].below = below;
+        } else if (d->kind == NODE_CALL) {
+            if (below >= 0 && stack_at(g, below)->depth >= GRAMMAR_DEPTH) continue;
+            const int s = intern_stack(g, d->next, below);
+            todo[n].at = ((const int *)g->rules.ptr)[d->other];
+            todo[n++].below = s;
+        } else if (below < 0) {
+            g->accepting = true;
+        } else {
+            todo[n].at = stack_at(g, below)->node;
+            todo[n].below = stack_at(g, below)->below;
+            n++;
+        }
+    }
+}
+
+static bool same_members(const grammar *g, const gstate *s)
+{
+    return s->count == g->n_threads && s->accepts == g->accepting &&
+           memcmp((const int *)g->members.ptr + s->first, g->threads,
+                  (size_t)s->count * sizeof(int)) == 0;
+}
+
+static void sort_threads(grammar *g)
+{
+    for (int i = 1; i < g->n_threads; i++) {
+        const int v = g->threads[i];
+        int j = i;
+        for (; j > 0 && g->threads[j - 1] > v; j--) g->threads[j] = g->threads[j - 1];
+        g->threads[j] = v;
+    }
+}
+
+/* The state of the collected threads. */
+static int intern_state(grammar *g)
+{
+    if (g->n_threads == 0 && !g->accepting) return GRAMMAR_DEAD;
+    sort_threads(g);
+    uint64_t h = g->accepting;
+    for (int i = 0; i < g->n_threads; i++) h = mix(h, (uint64_t)g->threads[i]);
+    size_t slot = (size_t)(h % STATE_SLOTS);
+    for (; g->state_slots[slot]; slot = (slot + 1) % STATE_SLOTS)
+        if (same_members(g, state_at(g, g->state_slots[slot] - 1))) return g->state_slots[slot] - 1;
+    const int first = (int)g->members.len;
+    int *members = push(g, &g->members, (size_t)g->n_threads, SIZE_MAX / 8);
+    if (members) memcpy(members, g->threads, (size_t)g->n_threads * sizeof *members);
+    int *row = push(g, &g->table, 256, (size_t)GRAMMAR_STATES * 256);
+    gstate *s = push(g, &g->states, 1, GRAMMAR_STATES);
+    if (!members || !row || !s) return GRAMMAR_DEAD;
+    for (int b = 0; b < 256; b++) row[b] = UNKNOWN;
+    *s = (gstate){ first, g->n_threads, g->accepting };
+    g->state_slots[slot] = (int)g->states.len;
+    return (int)g->states.len - 1;
+}
+
+static void begin_state(grammar *g)
+{
+    g->n_threads = 0;
+    g->accepting = false;
+}
+
+status grammar_finish(grammar *g, int start, error *e)
+{
+    begin_state(g);
+    if (!g->failed) follow(g, start, -1);
+    if (!g->failed) (void)intern_state(g);
+    return grammar_status(g, e);
+}
+
+status grammar_status(const grammar *g, error *e)
+{
+    if (g->failed == E_LIMIT)
+        return error_set(e, E_LIMIT, "grammar: too large (%d nodes, %d states)", (int)g->nodes.len,
+                         (int)g->states.len);
+    return g->failed ? error_set(e, g->failed, "grammar: no memory") : OK;
+}
+
+int grammar_next(grammar *g, int state, uint8_t byte)
+{
+    if (state == GRAMMAR_DEAD) return GRAMMAR_DEAD;
+    const size_t cell = (size_t)state * 256 + byte;
+    const int known = ((const int *)g->table.ptr)[cell];
+    if (known != UNKNOWN) return known;
+    begin_state(g);
+    const gstate s = *state_at(g, state);
+    for (int i = 0; i < s.count && !g->failed; i++) {
+        const stack t = *stack_at(g, ((const int *)g->members.ptr)[s.first + i]);
+        const node *d = node_at(g, t.node);
+        const grammar_set *set = (const grammar_set *)g->sets.ptr + d->other;
+        if (set->bits[byte >> 5] >> (byte & 31) & 1) follow(g, d->next, t.below);
+    }
+    const int next = g->failed ? GRAMMAR_DEAD : intern_state(g);
+    ((int *)g->table.ptr)[cell] = next;
+    return next;
+}
+
+bool grammar_accepts(const grammar *g, int state)
+{
+    return state >= 0 && state_at(g, state)->accepts;
+}

@@ -1,0 +1,218 @@
+/* tokmask.c - which tokens a grammar allows in a state. */
+#include <stdlib.h>
+#include "base/mem.h"
+#include "engine/tokmask.h"
+#include "base/banned.h"
+
+enum { MAX_TOKEN_BYTES = 512, MAX_MASKS = 1024 };
+
+typedef struct entry {
+    int32_t id;
+    int shared; /* bytes in common with the entry before */
+} entry;
+
+struct tokmask_vocabulary {
+    const tokenizer *tokenizer;
+    entry *entries; /* in the order of their bytes */
+    int n, n_token;
+};
+
+struct tokmask {
+    grammar *grammar;
+    const tokmask_vocabulary *vocabulary;
+    const int32_t *stop_ids;
+    int n_stop_ids, words;
+    uint32_t **masks; /* [GRAMMAR_STATES]; NULL: not made */
+    bool *empty;      /* [GRAMMAR_STATES] */
+    int n_masks;
+    status failed;
+};
+
+/* ---- vocabulary ---- */
+
+typedef struct sort_key {
+    str bytes;
+    int32_t id;
+} sort_key;
+
+static int by_bytes(const void *a, const void *b)
+{
+    const sort_key *x = a, *y = b;
+    const int c = str_cmp(x->bytes, y->bytes);
+    return c ? c : x->id - y->id;
+}
+
+static bool is_listed(const int32_t *ids, int n, int32_t id)
+{
+    for (int i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+static int collect(const tokenizer *t, int n_token, const int32_t *admitted, int n_admitted,
+                   sort_key *keys)
+{
+    int n = 0;
+    for (int32_t id = 0; id < n_token; id++) {
+        const str bytes = tokenizer_bytes(t, id);
+        if (bytes.len > 0 && bytes.len <= MAX_TOKEN_BYTES) keys[n++] = (sort_key){ bytes, id };
+    }
+    for (size_t i = 0; i < tokenizer_added_count(t); i++) { /* few, and mostly at the end */
+        const int32_t id = tokenizer_added_at(t, i)->id;
+        if (is_listed(admitted, n_admitted, id)) continue;
+        for (int k = n - 1; k >= 0; k--) {
+            if (keys[k].id != id) continue;
+            keys[k] = keys[--n];
+            break;
+        }
+    }
+    return n;
+}
+
+static int shared(str a, str b)
+{
+    size_t i = 0;
+    while (i < a.len && i < b.len && a.ptr[i] == b.ptr[i]) i++;
+    return (int)i;
+}
+
+status tokmask_vocabulary_new(tokmask_vocabulary **out, const tokenizer *t, int n_token,
+                              const int32_t *admitted, int n_admitted, error *e)
+{
+    sort_key *keys = mem_array((size_t)n_token, sizeof *keys);
+    tokmask_vocabulary *v = mem_zalloc(sizeof *v);
+    if (v) v->entries = mem_array((size_t)n_token, sizeof *v->entries);
+    if (!keys || !v || !v->entries) {
+        mem_free(keys);
+        tokmask_vocabulary_free(v);
+        return error_set(e, E_NOMEM, "grammar: no memory for %d tokens", n_token);
+    }
+    v->tokenizer = t;
+    v->n_token = n_token;
+    v->n = collect(t, n_token, admitted, n_admitted, keys);
+    qsort(keys, (size_t)v->n, sizeof *keys, by_bytes);
+    for (int i = 0; i < v->n; i++)
+        v->entries[i] = (entry){ keys[i].id, i ? shared(keys[i - 1].bytes, keys[i].bytes) : 0 };
+    mem_free(keys);
+    *out = v;
+    return OK;
+}
+
+void tokmask_vocabulary_free(tokmask_vocabulary *v)
+{
+    if (!v) return;
+    mem_free(v->entries);
+    mem_free(v);
+}
+
+/* ---- masks ---- */
+
+status tokmask_new(tokmask **out, grammar *g, const tokmask_vocabulary *v, const int32_t *stop_ids,
+                   int n_stop_ids, error *e)
+{
+    tokmask *m = mem_zalloc(sizeof *m);
+    if (!m) {
+        grammar_free(g);
+        return error_set(e, E_NOMEM, "grammar: no memory");
+    }
+    *m = (tokmask){ .grammar = g,
+                    .vocabulary = v,
+                    .stop_ids = stop_ids,
+                    .n_stop_ids = n_stop_ids,
+                    .words = (v->n_token + 31) / 32 };
+    m->masks = mem_array(GRAMMAR_STATES, sizeof *m->masks);
+    m->empty = mem_array(GRAMMAR_STATES, sizeof *m->empty);
+    if (!m->masks || !m->empty) {
+        tokmask_free(m);
+        return error_set(e, E_NOMEM, "grammar: no memory for masks");
+    }
+    *out = m;
+    return OK;
+}
+
+static void drop_masks(tokmask *m)
+{
+    for (int i = 0; i < GRAMMAR_STATES && m->masks; i++) {
+        mem_free(m->masks[i]);
+        m->masks[i] = NULL;
+    }
+    m->n_masks = 0;
+}
+
+void tokmask_free(tokmask *m)
+{
+    if (!m) return;
+    drop_masks(m);
+    mem_free(m->masks);
+    mem_free(m->empty);
+    grammar_free(m->grammar);
+    mem_free(m);
+}
+
+/* states[d]: after the first d bytes of the entry at hand. Entries that share a dead beginning are
+ * passed over. */
+static void walk(tokmask *m, int state, uint32_t *mask)
+{
+    const tokmask_vocabulary *v = m->vocabulary;
+    int states[MAX_TOKEN_BYTES + 1];
+    states[0] = state;
+    int alive = 0; /* states[0..alive] hold */
+    for (int i = 0; i < v->n; i++) {
+        const entry *t = &v->entries[i];
+        const str bytes = tokenizer_bytes(v->tokenizer, t->id);
+        if (t->shared > alive) continue;
+        int d = t->shared, at = states[d];
+        while (d < (int)bytes.len) {
+            at = grammar_next(m->grammar, at, (uint8_t)bytes.ptr[d]);
+            if (at == GRAMMAR_DEAD) break;
+            states[++d] = at;
+        }
+        alive = d;
+        if (d == (int)bytes.len) mask[t->id >> 5] |= 1u << (t->id & 31);
+    }
+}
+
+static uint32_t *make(tokmask *m, int state)
+{
+    if (m->n_masks == MAX_MASKS) drop_masks(m);
+    uint32_t *mask = mem_array((size_t)m->words, sizeof *mask);
+    if (!mask) {
+        m->failed = E_NOMEM;
+        return NULL;
+    }
+    walk(m, state, mask);
+    if (grammar_accepts(m->grammar, state))
+        for (int i = 0; i < m->n_stop_ids; i++)
+            if (m->stop_ids[i] >= 0 && m->stop_ids[i] < m->vocabulary->n_token)
+                mask[m->stop_ids[i] >> 5] |= 1u << (m->stop_ids[i] & 31);
+    bool empty = true;
+    for (int i = 0; i < m->words; i++) empty = empty && mask[i] == 0;
+    m->empty[state] = empty;
+    m->masks[state] = mask;
+    m->n_masks++;
+    return mask;
+}
+
+const uint32_t *tokmask_of(tokmask *m, int state, bool *none)
+{
+    if (m->failed || state < 0) return NULL;
+    uint32_t *mask = m->masks[state];
+    if (!mask) mask = make(m, state);
+    if (!mask || grammar_status(m->grammar, NULL)) return NULL;
+    *none = m->empty[state];
+    return mask;
+}
+
+int tokmask_next(tokmask *m, int state, int32_t id)
+{
+    const str bytes = tokenizer_bytes(m->vocabulary->tokenizer, id);
+    for (size_t i = 0; i < bytes.len; i++)
+        state = grammar_next(m->grammar, state, (uint8_t)bytes.ptr[i]);
+    return state;
+}
+
+status tokmask_status(const tokmask *m, error *e)
+{
+    if (m->failed) return error_set(e, m->failed, "grammar: no memory for masks");
+    return grammar_status(m->grammar, e);
+}

@@ -1,0 +1,30 @@
+/* tokmask.h - which tokens a grammar allows in a state.
+ *
+ * The vocabulary is kept in the order of its bytes, each token with the length it shares with the
+ * one before: one walk in that order tries every token and repeats no common beginning. Masks are
+ * kept by state. Added tokens (turn ends, tags) are never part of constrained text. */
+#ifndef ENGINE_TOKMASK_H
+#define ENGINE_TOKMASK_H
+#include "engine/grammar.h"
+#include "text/tokenizer.h"
+
+/* The ordered vocabulary: immutable, shared by all requests. */
+typedef struct tokmask_vocabulary tokmask_vocabulary;
+status tokmask_vocabulary_new(tokmask_vocabulary **out, const tokenizer *t, int n_token,
+                              const int32_t *admitted, int n_admitted, error *e);
+void tokmask_vocabulary_free(tokmask_vocabulary *v);
+
+/* One grammar on one vocabulary, with its masks; used by one thread. */
+typedef struct tokmask tokmask;
+/* Takes the grammar over, also on failure. stop_ids are allowed where the text may end; borrowed.
+ */
+status tokmask_new(tokmask **out, grammar *g, const tokmask_vocabulary *v, const int32_t *stop_ids,
+                   int n_stop_ids, error *e);
+void tokmask_free(tokmask *m);
+/* Bit id of word id / 32: the token is allowed. NULL when it could not be made (tokmask_status).
+ * Valid until the next call. *none: no token at all is allowed, which ends the text. */
+const uint32_t *tokmask_of(tokmask *m, int state, bool *none);
+/* The state after a token's bytes. */
+int tokmask_next(tokmask *m, int state, int32_t id);
+status tokmask_status(const tokmask *m, error *e);
+#endif

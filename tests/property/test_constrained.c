@@ -1,0 +1,160 @@
+/* Constrained output: what comes out obeys the schema, drafted as plain, and starts after the
+ * thought. */
+#include "nugget.h"
+
+#define CITY                                                                                \
+    "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\",\"maxLength\":12}," \
+    "\"big\":{\"type\":\"boolean\"},\"sizes\":{\"type\":\"array\",\"items\":{\"type\":"     \
+    "\"integer\"},"                                                                         \
+    "\"maxItems\":3}},\"required\":[\"city\",\"big\",\"sizes\"],\"additionalProperties\":false}"
+
+static ingot_prompt ask(ingot_thinking thinking)
+{
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.messages =
+        "[{\"role\":\"user\",\"content\":\"Return a JSON object with key city set to Paris\"}]";
+    p.thinking = thinking;
+    return p;
+}
+
+static ingot_sampling sampling(float temperature, int block)
+{
+    ingot_sampling s = INGOT_INIT(ingot_sampling);
+    s.max_tokens = 300;
+    s.temperature = temperature;
+    s.has_seed = true;
+    s.seed = 3;
+    s.block = block;
+    s.schema = CITY;
+    return s;
+}
+
+static void expect_city(str text)
+{
+    json_doc *doc;
+    error e;
+    EXPECT_OK(json_parse(&doc, text, JSON_UNIQUE, "answer", &e), e);
+    const json_node *root = json_root(doc);
+    bool big;
+    EXPECT(json_text(json_get(root, "city")) && json_bool(json_get(root, "big"), &big));
+    EXPECT(json_kind(json_get(root, "sizes")) == JSON_ARRAY &&
+           json_len(json_get(root, "sizes")) <= 3);
+    EXPECT_INT(json_len(root), 3);
+    json_free(doc);
+}
+
+/* R038: nothing is repeated and nothing differs when drafts are on. */
+TEST(R038_drafted_answers_obey_the_schema_and_equal_plain_ones)
+{
+    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_engine *g = nugget_start(m, 1, 0);
+    const ingot_prompt p = ask(INGOT_THINKING_OFF);
+    for (int k = 0; k < 4; k++) {
+        const float temperature = k == 0 ? 0 : 0.5f * (float)k;
+        nugget_result plain, drafted;
+        ingot_sampling s = sampling(temperature, INGOT_BLOCK_PLAIN);
+        nugget_run(g, &p, &s, &plain);
+        EXPECT_INT(plain.finish, INGOT_FINISH_STOP);
+        expect_city(buf_view(&plain.text));
+        static const int blocks[] = { 2, 4, 8, INGOT_BLOCK_AUTO };
+        for (int i = 0; i < 4; i++) {
+            s.block = blocks[i];
+            nugget_run(g, &p, &s, &drafted);
+            nugget_same(&plain, &drafted, "drafted");
+            nugget_free(&drafted);
+        }
+        nugget_free(&plain);
+    }
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
+TEST(R036_the_schema_begins_after_the_thought)
+{
+    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_engine *g = nugget_start(m, 1, 0);
+    const ingot_prompt p = ask(INGOT_THINKING_ON);
+    ingot_sampling s = sampling(0, 4);
+    s.thinking_budget = 20; /* the small king may ramble */
+    nugget_result r;
+    nugget_run(g, &p, &s, &r);
+    EXPECT_INT(r.finish, INGOT_FINISH_STOP);
+    EXPECT(r.thinking.len > 0);
+    expect_city(buf_view(&r.text));
+    nugget_free(&r);
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
+/* Without stop ids the text ends where the grammar allows nothing more. */
+TEST(a_complete_text_ends_by_itself)
+{
+    ingot_model *m = nugget_open(2, NULL);
+    ingot_engine *g = nugget_start(m, 1, 0);
+    const ingot_prompt p = ask(INGOT_THINKING_OFF);
+    ingot_sampling s = sampling(0, INGOT_BLOCK_PLAIN);
+    s.ignore_eos = true;
+    nugget_result r;
+    nugget_run(g, &p, &s, &r);
+    EXPECT_INT(r.finish, INGOT_FINISH_STOP);
+    expect_city(buf_view(&r.text));
+    nugget_free(&r);
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
+#define TOOLS                                                                                  \
+    "[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"parameters\":{\"type\":" \
+    "\"object\","                                                                              \
+    "\"properties\":{\"city\":{\"type\":\"string\"}},\"required\":[\"city\"]}}},"              \
+    "{\"type\":\"function\",\"function\":{\"name\":\"stop_all\"}}]"
+
+TEST(tool_choice_is_honoured)
+{
+    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_engine *g = nugget_start(m, 1, 0);
+    static const char *const choices[] = { "required", "get_weather", "stop_all" };
+    for (int i = 0; i < 3; i++) {
+        ingot_prompt p = ask(INGOT_THINKING_OFF);
+        p.tools = TOOLS;
+        p.tool_choice = choices[i];
+        ingot_sampling s = sampling(0.7f, 4);
+        s.schema = NULL;
+        nugget_result r;
+        nugget_run(g, &p, &s, &r);
+        EXPECT_INT(r.finish, INGOT_FINISH_TOOL_CALLS);
+        EXPECT_INT(r.text.len, 0);
+        if (i) EXPECT(str_starts(buf_view(&r.calls), str_from(choices[i])));
+        nugget_free(&r);
+    }
+    ingot_prompt p = ask(INGOT_THINKING_OFF);
+    p.tools = TOOLS;
+    p.tool_choice = "no_such_tool";
+    ingot_sampling s = sampling(0, 1);
+    s.schema = NULL;
+    ingot_request *q;
+    ingot_error e;
+    EXPECT_INT(ingot_submit(&q, g, &p, &s, &e), INGOT_E_ARG);
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
+TEST(R041_unsupported_schemas_are_refused_at_submit)
+{
+    ingot_model *m = nugget_open(1, NULL);
+    ingot_engine *g = nugget_start(m, 1, 0);
+    const ingot_prompt p = ask(INGOT_THINKING_OFF);
+    ingot_sampling s = sampling(0, 1);
+    ingot_request *q;
+    ingot_error e;
+    s.schema = "{\"type\":\"string\",\"pattern\":\"a+\"}";
+    EXPECT_INT(ingot_submit(&q, g, &p, &s, &e), INGOT_E_UNSUPPORTED);
+    EXPECT(strstr(e.text, "pattern"));
+    s.schema = "{";
+    EXPECT(ingot_submit(&q, g, &p, &s, &e) != INGOT_OK);
+    s.schema = NULL;
+    s.grammar = "root ::= \"a\"";
+    EXPECT_INT(ingot_submit(&q, g, &p, &s, &e), INGOT_E_UNSUPPORTED);
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}

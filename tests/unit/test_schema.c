@@ -1,0 +1,212 @@
+#include "base/rng.h"
+#include "engine/schema.h"
+#include "test.h"
+
+static grammar *compile(const char *schema)
+{
+    json_doc *doc;
+    error e;
+    grammar *g;
+    EXPECT_OK(json_parse(&doc, str_from(schema), 0, "schema", &e), e);
+    EXPECT_OK(schema_compile(&g, json_root(doc), false, &e), e);
+    json_free(doc);
+    return g;
+}
+
+static bool accepts(grammar *g, const char *text)
+{
+    int s = GRAMMAR_START;
+    for (const char *c = text; *c; c++) s = grammar_next(g, s, (uint8_t)*c);
+    return grammar_accepts(g, s);
+}
+
+static void check(const char *schema, const char *const *good, const char *const *bad)
+{
+    grammar *g = compile(schema);
+    for (; *good; good++)
+        if (!accepts(g, *good)) FAIL("%s: refuses %s", schema, *good);
+    for (; *bad; bad++)
+        if (accepts(g, *bad)) FAIL("%s: accepts %s", schema, *bad);
+    grammar_free(g);
+}
+
+#define LIST(...)         \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+TEST(scalars)
+{
+    check("{\"type\":\"integer\"}", LIST("0", "-7", "120"),
+          LIST("", "01", "1.5", "-", "1e3", "\"1\""));
+    check("{\"type\":\"number\"}", LIST("0", "-0.5", "12e3", "1.25E-7"),
+          LIST(".5", "1.", "e1", "1e", "+1"));
+    check("{\"type\":\"boolean\"}", LIST("true", "false"), LIST("null", "tru", "True"));
+    check("{\"type\":[\"string\",\"null\"]}", LIST("\"\"", "null", "\"a\""), LIST("0", "nul"));
+    check("{\"enum\":[\"red\",3,null]}", LIST("\"red\"", "3", "null"),
+          LIST("red", "\"blue\"", "4"));
+    check("{\"const\":{\"a\":[1]}}", LIST("{\"a\":[1]}"), LIST("{}", "{\"a\":[2]}"));
+}
+
+TEST(strings_are_utf8_and_escaped)
+{
+    check("{\"type\":\"string\"}",
+          LIST("\"a b\"", "\"\\\"\\\\\\n\\u00e9\"", "\"\xc3\xa9\xf0\x9f\x98\x80\""),
+          LIST("\"\n\"", "\"\\x\"", "\"\\u12\"", "\"\xc3\"", "\"\xed\xa0\x80\"", "\"\xc0\xaf\"",
+               "\"\xff\"", "\"a"));
+    check("{\"type\":\"string\",\"minLength\":1,\"maxLength\":3}",
+          LIST("\"a\"", "\"abc\"", "\"\xc3\xa9\\n\xc3\xa9\""), LIST("\"\"", "\"abcd\""));
+}
+
+TEST(objects)
+{
+    const char *schema =
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+        "\"b\":{\"type\":\"string\"},\"c\":{\"type\":\"null\"}},\"required\":[\"b\"],"
+        "\"additionalProperties\":false}";
+    check(schema,
+          LIST("{\"b\":\"\"}", "{\"a\": 1, \"b\": \"x\"}", "{\"b\":\"x\",\"c\":null}",
+               "{\n  \"a\": 1,\n  \"b\": \"\"\n}"),
+          LIST("{}", "{\"a\":1}", "{\"b\":\"x\",}", "{,\"b\":\"\"}", "{\"b\":\"\",\"d\":1}",
+               "{\"a\":1\"b\":\"\"}", "{\"c\":null,\"b\":\"\"}"));
+    check("{\"type\":\"object\"}", LIST("{}", "{\"x\":[1,{\"y\":null}]}"),
+          LIST("[]", "{x:1}", "{\"x\"}"));
+    check("{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}",
+          LIST("{}", "{\"x\":1,\"y\":2}"), LIST("{\"x\":\"1\"}"));
+    check("{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}", LIST("{}"),
+          LIST("{\"a\":1}"));
+}
+
+TEST(arrays)
+{
+    check("{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":3}",
+          LIST("[1]", "[1, 2,3]"), LIST("[]", "[1,2,3,4]", "[1,]", "[,1]", "[\"1\"]"));
+    check("{\"type\":\"array\",\"minItems\":2}", LIST("[1,[]]", "[{},null,true]"),
+          LIST("[]", "[1]"));
+    check("{\"type\":\"array\",\"maxItems\":0}", LIST("[]"), LIST("[1]"));
+}
+
+TEST(recursion_through_references)
+{
+    check("{\"$defs\":{\"tree\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},"
+          "\"kids\":"
+          "{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/tree\"}}},\"required\":[\"v\"]}},"
+          "\"$ref\":\"#/$defs/tree\"}",
+          LIST("{\"v\":1}", "{\"v\":1,\"kids\":[{\"v\":2},{\"v\":3,\"kids\":[{\"v\":4}]}]}"),
+          LIST("{\"kids\":[]}", "{\"v\":1,\"kids\":[1]}"));
+}
+
+TEST(nesting_is_bounded)
+{
+    grammar *g = compile("true");
+    char deep[1024];
+    for (int depth = 4; depth <= 400; depth += 396) {
+        memset(deep, '[', (size_t)depth);
+        memset(deep + depth, ']', (size_t)depth);
+        deep[2 * depth] = 0;
+        EXPECT_INT(accepts(g, deep), depth == 4);
+    }
+    grammar_free(g);
+}
+
+TEST(R041_what_is_not_supported_is_refused_with_its_path)
+{
+    static const struct {
+        const char *schema, *want;
+    } cases[] = {
+        { "{\"type\":\"string\",\"pattern\":\"a+\"}", "schema: pattern" },
+        { "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"minimum\":3}}}",
+          "schema.n: minimum" },
+        { "{\"type\":\"array\",\"items\":{\"not\":{}}}", "schema.items: not" },
+        { "{\"type\":\"strin\"}", "schema: type" },
+        { "{\"$ref\":\"#/$defs/none\"}", "schema: $ref" },
+        { "{\"$ref\":\"other.json\"}", "schema: $ref" },
+        { "{\"anyOf\":[{\"type\":\"null\"}],\"properties\":{\"a\":true}}", "schema: properties" },
+        { "{\"type\":\"object\",\"required\":[\"a\"]}", "schema: required" },
+        { "{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", "schema: maxItems" },
+        { "{\"type\":\"array\",\"maxItems\":1000000}", "schema: maxItems" },
+        { "[1]", "schema: found array" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_doc *doc;
+        error e;
+        grammar *g;
+        EXPECT_OK(json_parse(&doc, str_from(cases[i].schema), 0, "schema", &e), e);
+        EXPECT(schema_compile(&g, json_root(doc), false, &e) != OK);
+        if (strncmp(e.text, cases[i].want, strlen(cases[i].want)) != 0)
+            FAIL("%s: got \"%s\", want \"%s...\"", cases[i].schema, e.text, cases[i].want);
+        json_free(doc);
+    }
+}
+
+/* Any way through the grammar that ends where it may is JSON, by the reader's account. */
+TEST(random_texts_of_a_grammar_are_json)
+{
+    grammar *g =
+        compile("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"number\"},\"b\":{},"
+                "\"c\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}");
+    rng r = { 11 };
+    int whole = 0;
+    for (int round = 0; round < 400; round++) {
+        char text[400];
+        size_t n = 0;
+        int s = GRAMMAR_START;
+        while (n < sizeof text - 1) {
+            if (grammar_accepts(g, s)) {
+                json_doc *doc;
+                error e;
+                EXPECT_OK(json_parse(&doc, (str){ text, n }, 0, "text", &e), e);
+                json_free(doc);
+                whole++;
+                break;
+            }
+            int next = GRAMMAR_DEAD;
+            char c = 0;
+            while (next == GRAMMAR_DEAD) { /* closing bytes more often, so that texts end */
+                static const char often[] = "\"]},:";
+                c = rng_below(&r, 2) ? often[rng_below(&r, 5)] : (char)rng_below(&r, 256);
+                next = grammar_next(g, s, (uint8_t)c);
+            }
+            text[n++] = c;
+            s = next;
+        }
+    }
+    error e;
+    EXPECT_OK(grammar_status(g, &e), e);
+    EXPECT(whole > 100);
+    grammar_free(g);
+}
+
+/* Both forms of calls; a text argument holds anything but its own end. */
+TEST(calls_in_both_forms)
+{
+    json_doc *doc;
+    error e;
+    grammar *g;
+    const char *schema = "{\"type\":\"object\",\"properties\":{\"q\":{\"type\":\"string\"},\"n\":"
+                         "{\"type\":\"integer\"}},\"required\":[\"q\"]}";
+    EXPECT_OK(json_parse(&doc, str_from(schema), 0, "schema", &e), e);
+    const schema_call calls[] = { { STR("find"), json_root(doc) }, { STR("stop"), NULL } };
+    EXPECT_OK(schema_compile_calls(&g, calls, 2, true, true, &e), e);
+#define CALL(name, inner) "<tool_call>\n<function=" name ">\n" inner "</function>\n</tool_call>"
+#define ARG(key, value) "<parameter=" key ">\n" value "\n</parameter>\n"
+    EXPECT(accepts(g, CALL("stop", "")));
+    EXPECT(accepts(g, "\n\n" CALL("find", ARG("q", "a <b> </b>\n</param> \xc3\xa9"))));
+    EXPECT(accepts(g, CALL("find", ARG("q", "") ARG("n", "12"))));
+    EXPECT(accepts(g, CALL("find", ARG("q", "\n\n<</parameter \xf0\x9f\x98\x80\n"))));
+    EXPECT(!accepts(g, CALL("find", ARG("q", "x\n</parameter> y"))));
+    EXPECT(!accepts(g, CALL("find", "")));
+    EXPECT(!accepts(g, CALL("find", ARG("n", "12"))));
+    EXPECT(!accepts(g, CALL("find", ARG("q", "x") ARG("n", "\"12\""))));
+    EXPECT(!accepts(g, CALL("find", ARG("q", "x") "junk")));
+    EXPECT(!accepts(g, CALL("other", "")));
+    grammar_free(g);
+    EXPECT_OK(schema_compile_calls(&g, calls, 2, false, false, &e), e);
+    EXPECT(accepts(g, "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"q\": \"x\", \"n\": "
+                      "3}}\n</tool_call>"));
+    EXPECT(accepts(g, "<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>"));
+    EXPECT(!accepts(g, "<tool_call>\n{\"name\": \"find\", \"arguments\": {}}\n</tool_call>"));
+    grammar_free(g);
+    json_free(doc);
+}
