@@ -602,6 +602,11 @@ const plan *pack_plan(const pack *p)
     return &p->plan;
 }
 
+str pack_config_text(const pack *p)
+{
+    return buf_view(&p->config_text);
+}
+
 bool pack_is_synthesised(const pack *p)
 {
     return p->synthesised;

@@ -1,0 +1,107 @@
+/* cmd_quantize.c - `ingot quantize`: a drafter or plain pack in, the same quantized as MLX does it
+ * out. */
+#include <stdio.h>
+
+#include "base/pool.h"
+#include "cli/cmd.h"
+#include "cli/setup.h"
+#include "tools/quantize.h"
+#include "base/banned.h"
+
+typedef struct quantizing {
+    const char *source, *target, *mode;
+    int bits, group;
+    option_list only;
+    bool quiet;
+    quantize_options o;
+} quantizing;
+
+static void draw(void *arg, uint64_t done, uint64_t total)
+{
+    progress_draw(arg, "quantizing", done, total);
+}
+
+static status read_format(const quantizing *q, quant_format *out, error *e)
+{
+    quant_mode mode;
+    if (!quant_mode_from_name(str_from(q->mode), &mode)) {
+        return error_set(e, E_ARG, "--mode: found %s, want affine, mxfp4, mxfp8 or nvfp4", q->mode);
+    }
+    *out = quant_default(mode);
+    if (q->bits) out->bits = q->bits;
+    if (q->group) out->group = q->group;
+    if (quant_is_legal(*out) && out->bits > 1) return OK;
+    const quant_format want = quant_default(mode);
+    if (mode != QUANT_AFFINE) {
+        return error_set(e, E_ARG, "--mode %s: found %d bits in groups of %d, want %d in %d",
+                         q->mode, out->bits, out->group, want.bits, want.group);
+    }
+    return error_set(e, E_ARG,
+                     "--mode affine: found %d bits in groups of %d, want 2, 3, 4, 5, 6 or 8 in 32, "
+                     "64 or 128",
+                     out->bits, out->group);
+}
+
+static void summarise(const quantize_report *r)
+{
+    char before[32], after[32];
+    progress_bytes(before, r->bytes_before);
+    progress_bytes(after, r->bytes_after);
+    printf("%d matrices quantized, %d left dense; %s -> %s\n", r->quantized, r->dense, before,
+           after);
+    if (r->indivisible[0])
+        printf("left dense for its width: %s%s\n", r->indivisible,
+               r->dense > 1 ? " (or more)" : "");
+}
+
+static status run(void *arg, error *e)
+{
+    quantizing *q = arg;
+    progress bar;
+    quantize_report r;
+    TRY(read_format(q, &q->o.format, e));
+    for (int i = 0; i < q->only.n; i++) q->o.only[q->o.n_only++] = q->only.items[i];
+    if (!q->o.threads) q->o.threads = pool_default_threads(NULL, 0);
+    progress_init(&bar, q->quiet);
+    q->o.progress = draw;
+    q->o.arg = &bar;
+    const status s = quantize_run(q->source, q->target, &q->o, &r, e);
+    progress_clear(&bar);
+    if (s == OK) summarise(&r);
+    return s;
+}
+
+int cmd_quantize(int argc, char **argv)
+{
+    quantizing q = { .mode = "affine" };
+    const option own[] = {
+        { OPTION_TEXT, "mode", 0, &q.mode, "affine|mxfp4|mxfp8|nvfp4", "format (default affine)", 0,
+          0, NULL },
+        { OPTION_INT, "bits", 0, &q.bits, "N", "affine: 2, 3, 4, 5, 6 or 8 (default 4)", 1, 16,
+          NULL },
+        { OPTION_INT, "group", 0, &q.group, "N", "affine: 32, 64 or 128 (default 64)", 1, 1024,
+          NULL },
+        { OPTION_LIST, "only", 0, &q.only, "GLOB",
+          "only modules whose path matches, such as 'layers.*'; may be repeated", 0, 0, NULL },
+        { OPTION_TEXT, "drafter-config", 0, &q.o.config_path, "FILE",
+          "config.json for a drafter folder without one", 0, 0, NULL },
+        { OPTION_INT, "threads", 't', &q.o.threads, "N",
+          "threads (default: physical cores this process may use)", 1, 1024, NULL },
+        { OPTION_FLAG, "quiet", 0, &q.quiet, NULL, "no progress", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const options_command c = {
+        .name = "quantize",
+        .usage = "SOURCE TARGET [--mode affine|mxfp4|mxfp8|nvfp4] [--bits N] [--group N] "
+                 "[--only GLOB]",
+        .summary = "quantize a drafter or plain pack as MLX does",
+        .details = "Codes, scales and biases are the bytes that mx.quantize of MLX writes; all "
+                   "other tensors are copied. A second run with another --only adds a second "
+                   "format. Kings are refused: they are quantized already.",
+        .tables = { own },
+        .positional = { &q.source, &q.target },
+        .min_positional = 2,
+        .max_positional = 2,
+    };
+    return setup_command(&c, argc, argv, run, &q);
+}
