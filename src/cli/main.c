@@ -25,6 +25,7 @@ static const command commands[] = {
     { "bench", "measure speed, with the memory's own beside it", cmd_bench },
     { "capture", "run token sequences and store logits and hidden states", cmd_capture },
     { "eval", "KL divergence, hidden-state distance, perplexity", cmd_eval },
+    { "convert", "a king's pack to its GGUF twin and back", cmd_convert },
     { "quantize", "quantize a drafter or plain pack as MLX does", cmd_quantize },
     { "synth", "write a pack of random weights in a real layout", cmd_synth },
     { "tokenize", "print the token ids of a text", cmd_text_tokenize },

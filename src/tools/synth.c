@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "pack/pack.h"
+#include "tools/kingfiles.h"
 #include "tools/synth_text.h"
 #include "base/banned.h"
 
@@ -109,6 +110,7 @@ static status read_king(synth *s, fields f, error *e)
         { "block", &s->block },
     };
     TRY(read_ints(f, keys, sizeof keys / sizeof *keys, e));
+    k->rotary_dim = k->head_dim / 4;
     return field_opt_real(f, "rope_theta", 1.0, 1e12, &k->rope_theta, e);
 }
 
@@ -208,77 +210,11 @@ static void put_raw(jsonw *w, const char *name, const char *json)
     jsonw_raw(w, str_from(json));
 }
 
-static void put_text_config(jsonw *w, const king_config *k)
-{
-    jsonw_object(w);
-    put_text(w, "model_type", "qwen3_5_text");
-    put_int(w, "num_hidden_layers", k->n_layer);
-    put_int(w, "hidden_size", k->n_embd);
-    put_int(w, "intermediate_size", k->n_ff);
-    put_int(w, "vocab_size", k->n_vocab);
-    put_int(w, "max_position_embeddings", k->max_positions);
-    put_int(w, "num_attention_heads", k->n_head);
-    put_int(w, "num_key_value_heads", k->n_kv_head);
-    put_int(w, "head_dim", k->head_dim);
-    put_int(w, "linear_num_key_heads", k->gdn_k_heads);
-    put_int(w, "linear_num_value_heads", k->gdn_v_heads);
-    put_int(w, "linear_key_head_dim", k->gdn_k_dim);
-    put_int(w, "linear_value_head_dim", k->gdn_v_dim);
-    put_int(w, "linear_conv_kernel_dim", k->conv_taps);
-    put_int(w, "full_attention_interval", 4);
-    put_int(w, "eos_token_id", synth_text_first_added(k->n_vocab));
-    jsonw_key(w, "rms_norm_eps");
-    jsonw_f64(w, 1e-6);
-    put_text(w, "hidden_act", "silu");
-    put_raw(w, "tie_word_embeddings", "false");
-    jsonw_key(w, "rope_parameters");
-    jsonw_object(w);
-    put_text(w, "rope_type", "default");
-    jsonw_key(w, "rope_theta");
-    jsonw_f64(w, k->rope_theta);
-    jsonw_key(w, "partial_rotary_factor");
-    jsonw_f64(w, 0.25);
-    jsonw_end_object(w);
-    jsonw_end_object(w);
-}
-
 /* Small projections of the delta net stay dense and unrotated, as in the real packs. */
 static bool is_packed(const plan_entry *t)
 {
     const str name = str_from(t->name);
     return t->is_matrix && !str_ends(name, STR(".in_proj_a")) && !str_ends(name, STR(".in_proj_b"));
-}
-
-static void write_king_config(synth *s)
-{
-    jsonw w;
-    jsonw_init(&w, &s->text);
-    jsonw_object(&w);
-    put_int(&w, "schema_version", 2);
-    put_text(&w, "model_type", "prism_hadamard_qwen35");
-    put_text(&w, "base_model_type", "qwen3_5");
-    put_text(&w, "hadamard_config", "hadamard.json");
-    put_text(&w, "tensor_namespace", "mlx-vlm-qwen3_5");
-    put_text(&w, "gdn_activation_layout", "grouped");
-    put_raw(&w, "components", "{\"text\":true,\"vision\":false,\"mtp\":false}");
-    put_raw(&w, "quantization", "{\"bits\":2,\"group_size\":128,\"mode\":\"affine\"}");
-    put_raw(&w, "tie_word_embeddings", "false");
-    jsonw_key(&w, "modules");
-    jsonw_array(&w);
-    for (size_t i = 0; i < s->plan.count; i++) {
-        const plan_entry *t = &s->plan.entries[i];
-        if (!is_packed(t)) continue;
-        jsonw_object(&w);
-        put_text(&w, "path", t->name);
-        put_int(&w, "block", s->block);
-        put_raw(&w, "embedding", t->is_embedding ? "true" : "false");
-        put_text(&w, "dtype", "float16");
-        jsonw_end_object(&w);
-    }
-    jsonw_end_array(&w);
-    jsonw_key(&w, "text_config");
-    put_text_config(&w, &s->king);
-    jsonw_end_object(&w);
 }
 
 /* Sign k of the vector of a width. */
@@ -287,54 +223,37 @@ static float sign_of(const synth *s, int64_t width, int64_t k)
     return rng_key(s->o->seed, (uint64_t)width, (uint64_t)k) & 1u ? 1.0f : -1.0f;
 }
 
-static void put_names(synth *s, jsonw *w, const char *name, bool embedding)
-{
-    jsonw_key(w, name);
-    jsonw_array(w);
-    for (size_t i = 0; i < s->plan.count; i++) {
-        const plan_entry *t = &s->plan.entries[i];
-        char full[PLAN_MAX_NAME + 32];
-        if (!is_packed(t) || t->is_embedding != embedding) continue;
-        snprintf(full, sizeof full, "language_model.%s.weight", t->name);
-        jsonw_text(w, full);
-    }
-    jsonw_end_array(w);
-}
-
-static void write_hadamard(synth *s)
+/* config.json and hadamard.json of a king, as `write` makes them. */
+static status describe_king(synth *s, void (*write)(const kingfiles *f, buf *out), error *e)
 {
     const king_config *k = &s->king;
     const int64_t all[] = { k->n_embd, (int64_t)k->n_head * k->head_dim,
                             (int64_t)k->gdn_v_heads * k->gdn_v_dim, k->n_ff };
-    int64_t widths[4];
-    int n = 0;
-    for (int i = 0; i < 4; i++) {
+    kingfiles f = { .king = k,
+                    .plan = &s->plan,
+                    .rotation = s->block,
+                    .eos = synth_text_first_added(k->n_vocab) };
+    arena mem;
+    arena_init(&mem, 0);
+    int *block = arena_array(&mem, s->plan.count, sizeof *block);
+    status r = block ? OK : error_set(e, E_NOMEM, "%s: no memory", s->folder);
+    for (size_t i = 0; i < s->plan.count && !r; i++) {
+        block[i] = is_packed(&s->plan.entries[i]) ? s->block : KINGFILES_DENSE;
+    }
+    f.block = block;
+    for (int i = 0; i < 4 && !r; i++) {
         bool seen = false;
-        for (int j = 0; j < n; j++) seen |= widths[j] == all[i];
-        if (!seen) widths[n++] = all[i];
+        for (int j = 0; j < f.n_width; j++) seen |= f.width[j] == all[i];
+        if (seen) continue;
+        float *signs = arena_array(&mem, (size_t)all[i], sizeof *signs);
+        if (!signs) r = error_set(e, E_NOMEM, "%s: no memory", s->folder);
+        for (int64_t x = 0; x < all[i] && !r; x++) signs[x] = sign_of(s, all[i], x);
+        f.width[f.n_width] = all[i];
+        f.signs[f.n_width++] = signs;
     }
-    jsonw w;
-    jsonw_init(&w, &s->text);
-    jsonw_object(&w);
-    put_int(&w, "prism.hadamard.version", 1);
-    put_int(&w, "prism.hadamard.block_size", s->block);
-    put_text(&w, "prism.hadamard.transform", "normalized-sylvester-walsh-hadamard");
-    put_text(&w, "prism.hadamard.axis", "input-last-dimension");
-    put_text(&w, "prism.hadamard.sign_mode", "explicit");
-    put_names(s, &w, "prism.hadamard.weight_names", false);
-    put_names(s, &w, "prism.hadamard.inverse_weight_names", true);
-    jsonw_key(&w, "prism.hadamard.sign_widths");
-    jsonw_array(&w);
-    for (int i = 0; i < n; i++) jsonw_i64(&w, widths[i]);
-    jsonw_end_array(&w);
-    jsonw_key(&w, "prism.hadamard.sign_values");
-    jsonw_array(&w);
-    for (int i = 0; i < n; i++) {
-        for (int64_t x = 0; x < widths[i]; x++) jsonw_i64(&w, (int64_t)sign_of(s, widths[i], x));
-    }
-    jsonw_end_array(&w);
-    put_raw(&w, "prism.hadamard.gdn_v_grouped", "true");
-    jsonw_end_object(&w);
+    if (!r) write(&f, &s->text);
+    arena_free(&mem);
+    return r;
 }
 
 static void put_dflash(jsonw *w, const drafter_config *d)
@@ -394,12 +313,12 @@ static void write_drafter_config(synth *s)
         jsonw_end_object(&w);
     }
     jsonw_end_object(&w);
+    buf_char(&s->text, '\n');
 }
 
 static status save_text(synth *s, const char *name, error *e)
 {
     char path[MAX_PATH];
-    buf_char(&s->text, '\n');
     TRY(buf_status(&s->text, name, e));
     TRY(file_join(path, sizeof path, s->folder, name, e));
     return file_write(path, buf_view(&s->text), e);
@@ -410,7 +329,7 @@ static status write_configs(synth *s, error *e)
 {
     buf_clear(&s->text);
     if (s->is_drafter) write_drafter_config(s);
-    else write_king_config(s);
+    else TRY(describe_king(s, kingfiles_config, e));
     TRY(buf_status(&s->text, "config.json", e));
     const status r = config_parse(&s->parsed, buf_view(&s->text), s->o->shape, e);
     if (r && r != E_NOMEM && e) e->code = E_ARG;
@@ -419,7 +338,7 @@ static status write_configs(synth *s, error *e)
     TRY(save_text(s, "config.json", e));
     if (s->is_drafter) return OK;
     buf_clear(&s->text);
-    write_hadamard(s);
+    TRY(describe_king(s, kingfiles_hadamard, e));
     TRY(save_text(s, "hadamard.json", e));
     return synth_text_write(s->folder, s->king.n_vocab, s->king.max_positions, e);
 }

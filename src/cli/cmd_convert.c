@@ -1,0 +1,69 @@
+/* cmd_convert.c - `ingot convert`: a king's pack to its GGUF twin and back. */
+#include <stdio.h>
+
+#include "base/file.h"
+#include "cli/cmd.h"
+#include "cli/setup.h"
+#include "tools/convert.h"
+#include "base/banned.h"
+
+typedef struct conversion {
+    const char *source, *target;
+    bool quiet;
+    convert_options o;
+} conversion;
+
+static void draw(void *arg, uint64_t done, uint64_t total)
+{
+    progress_draw(arg, "converting", done, total);
+}
+
+static status run(void *arg, error *e)
+{
+    conversion *c = arg;
+    progress bar;
+    convert_report r;
+    progress_init(&bar, c->quiet);
+    c->o.progress = draw;
+    c->o.arg = &bar;
+    const bool pack = file_is_dir(c->source);
+    if (!pack && c->o.type)
+        return error_set(e, E_ARG, "--type: a pack has one form only; %s is a file", c->source);
+    const status s = pack ? convert_to_gguf(c->source, c->target, &c->o, &r, e)
+                          : convert_to_pack(c->source, c->target, &c->o, &r, e);
+    progress_clear(&bar);
+    TRY(s);
+    printf("%d packed and %d plain tensors\n", r.packed, r.plain);
+    if (r.skipped_bytes) {
+        char bytes[32];
+        progress_bytes(bytes, r.skipped_bytes);
+        printf("left out: %s of vision tower and the like, which a GGUF file of the text model has "
+               "no room for\n",
+               bytes);
+    }
+    return OK;
+}
+
+int cmd_convert(int argc, char **argv)
+{
+    conversion c = { 0 };
+    const option own[] = {
+        { OPTION_TEXT, "type", 0, &c.o.type, "PQ2_0|PTQ1_0",
+          "to GGUF: how codes are stored (default PQ2_0)", 0, 0, NULL },
+        { OPTION_TEXT, "text", 0, &c.o.text, "FOLDER",
+          "to a pack: folder whose tokenizer and template it gets", 0, 0, NULL },
+        { OPTION_FLAG, "quiet", 0, &c.quiet, NULL, "no progress", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const options_command command = {
+        .name = "convert",
+        .usage = "KING FILE.gguf [--type PQ2_0|PTQ1_0]\n       ingot convert FILE.gguf KING --text "
+                 "FOLDER",
+        .summary = "a king's pack to its GGUF twin and back, without loss",
+        .tables = { own },
+        .positional = { &c.source, &c.target },
+        .min_positional = 2,
+        .max_positional = 2,
+    };
+    return setup_command(&command, argc, argv, run, &c);
+}
