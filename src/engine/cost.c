@@ -3,6 +3,7 @@
 #include "base/banned.h"
 
 #define COST_WEIGHT (1.0 / 16)
+#define OUTLIER 2.0
 
 int cost_rows(int point)
 {
@@ -32,7 +33,10 @@ static void correct(cost_curve *c, int rows, double seconds)
 {
     double part;
     const int i = bracket(rows, &part);
-    const double error = COST_WEIGHT * (seconds - read_curve(c, rows));
+    const double now = read_curve(c, rows);
+    if (seconds > OUTLIER * now)
+        seconds = OUTLIER * now; /* the machine was busy with something else */
+    const double error = COST_WEIGHT * (seconds - now);
     c->seconds[i] += (1 - part) * error;
     if (i + 1 < COST_POINTS) c->seconds[i + 1] += part * error;
 }
@@ -48,6 +52,7 @@ static void begin(cost_curve *c, const int *rows, const double *seconds, int n)
             c->seconds[i] = seconds[k] +
                             (seconds[k + 1] - seconds[k]) * (r - rows[k]) / (rows[k + 1] - rows[k]);
         else c->seconds[i] = seconds[k] * r / rows[k];
+        if (i > 0 && c->seconds[i] < c->seconds[i - 1]) c->seconds[i] = c->seconds[i - 1];
     }
     c->known = true;
 }

@@ -8,7 +8,7 @@
 #define COMMON_WEIGHT 0.02f
 #define CHANGE 1.02 /* a new block must promise this much more */
 #define INCOME 0.02
-enum { OPENING = 4, CAP = 8, TRIAL_AFTER = 16, TRIAL_BLOCK = 4 };
+enum { OPENING = 4, CAP = 8, TRIAL_AFTER = 16, TRIAL_BLOCK = 4, PROBE_AFTER = 64 };
 
 void wager_chances_init(wager_chances *c)
 {
@@ -69,9 +69,10 @@ static double next_chance(const wager *w)
     return p;
 }
 
+/* A plain step now and then keeps its cost known: every gain is counted in it. */
 static bool may_grow(const wager *w)
 {
-    return !w->fixed && !w->barred && w->block < w->limit;
+    return !w->fixed && !w->barred && w->block < w->limit && w->drafted_run < PROBE_AFTER;
 }
 
 /* Everybody at the beginning of the way; returns the expected tokens. */
@@ -194,6 +195,7 @@ void wager_settle(wager *w, int accepted, bool cut, wager_chances *common)
     w->purse += INCOME * (accepted + 1) * w->alone;
     if (w->purse > CAP * w->worst) w->purse = CAP * w->worst;
     w->plain_run = drafts ? 0 : w->plain_run + 1;
+    w->drafted_run = drafts ? w->drafted_run + 1 : 0;
     w->last = w->block;
     learn(w->chances.of[w->part], accepted, drafts, cut, OWN_WEIGHT);
     if (common) learn(common->of[w->part], accepted, drafts, cut, COMMON_WEIGHT);

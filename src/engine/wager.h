@@ -30,10 +30,11 @@ void wager_chances_init(wager_chances *c);
 
 typedef struct wager {
     wager_chances chances;
-    double purse;  /* seconds */
-    bool opened;   /* the purse has got its first content */
-    int last;      /* block of the step before */
-    int plain_run; /* plain steps in a row */
+    double purse;    /* seconds */
+    bool opened;     /* the purse has got its first content */
+    int last;        /* block of the step before */
+    int plain_run;   /* plain steps in a row */
+    int drafted_run; /* drafted steps in a row */
     /* set for each step */
     wager_part part;
     int limit;  /* most rows; 1: it cannot draft */
