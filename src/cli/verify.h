@@ -1,7 +1,7 @@
 /* verify.h - `ingot eval verify`: does every way of generating give the same tokens?
  *
  * Each prompt is generated plain, alone, in a fresh engine; then again with every block, with
- * copied drafts, in other prefill chunks, resumed from the cache in memory and on disk, and beside
+ * copied drafts, in other prefill chunks, resumed from the cache, and beside
  * others some of which are cancelled; greedy, sampled with a seed, and with penalties. The first
  * difference is reported with its place. */
 #ifndef CLI_VERIFY_H

@@ -318,3 +318,16 @@ TEST(bench_reports_what_it_promises)
     expect_refusal("bench --quiet --what nothing", 2, "--what");
     expect_refusal("bench --quiet --depths 1,x" KING, 2, "--depths");
 }
+
+TEST(verify_finds_all_ways_identical)
+{
+    FILE *f = fopen("/tmp/ingot-test-prompts", "w");
+    fputs("What is 17 + 26?\nRepeat exactly: alpha beta alpha beta alpha beta alpha beta\n", f);
+    fclose(f);
+    EXPECT_INT(
+        run("eval verify --quiet --json --max-tokens 24 --prompts /tmp/ingot-test-prompts" KING
+            " --drafter " NUGGET "drafter-q8"),
+        0);
+    EXPECT(strstr(out, "\"identical\":true,\"prompts\":2,"));
+    unlink("/tmp/ingot-test-prompts");
+}
