@@ -12,7 +12,7 @@ typedef struct serve {
     server_options o;
     option_list hosts;
     const char *reasoning_field;
-    int parallel, queue, chunk;
+    int parallel, queue;
     uint64_t cache_mem;
     const char *cache_dir;
 } serve;
@@ -71,7 +71,7 @@ static status run(void *arg, error *e)
     s->o.listening = listening;
     s->o.ready = ready;
     s->o.arg = s;
-    if (!s->base.quiet) log_set_level(LOG_INFO);
+    if (!s->base.quiet || s->o.log_content) log_set_level(LOG_INFO);
     return server_run(&s->o, e);
 }
 
@@ -120,7 +120,7 @@ int cmd_serve(int argc, char **argv)
         { OPTION_TEXT, "reasoning-field", 0, &s.reasoning_field, "NAME",
           "reasoning_content, or both: `reasoning` beside it", 0, 0, NULL },
         { OPTION_FLAG, "log-content", 0, &s.o.log_content, NULL,
-          "write prompts and replies to the log", 0, 0, NULL },
+          "write the start of prompts and replies to the log", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {

@@ -212,8 +212,8 @@ void http_begin(http_conn *c, int code, const char *headers, const char *type)
 
 void http_put(http_conn *c, str bytes)
 {
+    if (bytes.len == 0) return; /* silence goes on */
     struct evbuffer *out = output(c);
-    if (bytes.len == 0) return;
     if (c->chunked) evbuffer_add_printf(out, "%zx\r\n", bytes.len);
     evbuffer_add(out, bytes.ptr, bytes.len);
     if (c->chunked) evbuffer_add(out, "\r\n", 2);

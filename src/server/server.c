@@ -28,7 +28,8 @@ enum {
     REQUEST_S = 30,
     KEEP_ALIVE_MS = 4000,
     HIGH_WATER = 256 << 10, /* unsent bytes beyond which a stream waits */
-    LAST_BYTES_S = 2,       /* for clients to take what was written when the drain ended */
+    LOGGED_BYTES = 2000,
+    LAST_BYTES_S = 2, /* for clients to take what was written when the drain ended */
     TICK_MS = 500
 };
 
@@ -118,6 +119,17 @@ static void reply_simple(exchange *x, int status_code, const char *type, const c
     reply_error(x, &e);
 }
 
+/* For --log-content: one line, which the log shortens. */
+static void log_text(const exchange *x, const char *what, str text)
+{
+    buf escaped;
+    if (!x->s->o->log_content) return;
+    buf_init(&escaped, 6 * LOGGED_BYTES);
+    jsonw_escape(&escaped, str_sub(text, 0, text.len < LOGGED_BYTES ? text.len : LOGGED_BYTES));
+    log_line(LOG_INFO, "request %s: %s: %.*s", x->request_id, what, STR_ARG(buf_view(&escaped)));
+    buf_free(&escaped);
+}
+
 /* ---- generation ---- */
 
 static void observe(exchange *x)
@@ -134,6 +146,7 @@ static void finish(exchange *x)
     call *c = x->c;
     observe(x);
     count(x, OUTCOME_OK);
+    for (int i = 0; i < c->n_choices; i++) log_text(x, "reply", buf_view(&c->choices[i].content));
     buf_clear(&x->out);
     if (c->stream) {
         c->dialect->end(c, &x->out);
@@ -263,6 +276,7 @@ static void give_to_worker(exchange *x)
 {
     server *s = x->s;
     http_take_body(x->conn, &x->body);
+    log_text(x, "body", buf_view(&x->body));
     x->working = true;
     if (!queue_push(s->jobs, x)) {
         x->working = false;

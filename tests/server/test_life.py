@@ -1,0 +1,310 @@
+"""test_life.py - the life of requests: clients that leave, wait, read slowly or come in numbers; limits; the end of the process."""
+import concurrent.futures
+import itertools
+import json
+import re
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+import unittest
+
+import harness
+from harness import CHAT, Joined
+
+STORY = {"messages": [{"role": "user", "content": "Tell a long story."}], "temperature": 1, "seed": 3, "top_k": 0, "top_p": 1,
+         "logit_bias": {"4066": -100, "4064": -100}}  # it never ends by itself
+PROMPTS = ["What is 5 plus 6?", "Reply ONLY: ONE", "Reply ONLY: TWO", "Name the capital of France.", "Count from 1 to 9.", "Say hi",
+           "Is 7 larger than 5?", "Write a function that adds two numbers.", "What is 3 times 4?", "Spell the word cat.", "Q3 Roadmap", "Who are you?"]
+
+
+def long_stream(server, **fields):
+    """A connection on which a long stream has begun to speak."""
+    s = harness.Raw(server)
+    s.post(CHAT, {**STORY, "max_tokens": 3500, "stream": True, **fields})
+    while s.pending.count(b"data: ") < 3:
+        if not s._more():
+            raise RuntimeError(f"closed: {s.pending[-300:]!r}")
+    return s
+
+
+class Leaving(harness.Case):
+    OPTIONS = ("--parallel", "1", "--queue", "2", "--cpu", "ref", "--cache-mem", "0")
+
+    def idle(self):
+        return self.server.metric("ingot_requests_running") + self.server.metric("ingot_requests_queued") == 0
+
+    def tearDown(self):
+        self.assertTrue(self.server.until(self.idle), "requests are left")
+
+    def test_R021_work_stops_when_the_client_leaves(self):
+        for streamed in (True, False):
+            gone = self.server.metric("ingot_client_disconnects_total")
+            if streamed:
+                s = long_stream(self.server)
+            else:
+                s = harness.Raw(self.server)
+                s.post(CHAT, {**STORY, "max_tokens": 3500})
+                self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_running") == 1))
+            s.close()
+            self.assertTrue(self.server.until(self.idle, 5), "still running")
+            self.assertEqual(self.server.metric("ingot_client_disconnects_total"), gone + 1)
+            before = self.server.metric("ingot_generated_tokens_total")
+            time.sleep(0.2)
+            self.assertEqual(self.server.metric("ingot_generated_tokens_total"), before)
+
+    def test_leaving_during_prefill(self):
+        s = harness.Raw(self.server)
+        s.post(CHAT, {"messages": [{"role": "user", "content": "word " * 1500}], "stream": True})
+        self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_running") == 1))
+        s.close()
+        self.assertTrue(self.server.until(self.idle, 5), "still running")
+
+    def test_R023_a_queued_request_whose_client_left_never_runs(self):
+        first = long_stream(self.server)
+        ran = self.server.metric("ingot_prompt_tokens_total")
+        with harness.Raw(self.server) as second:
+            second.post(CHAT, {**STORY, "max_tokens": 100, "stream": True})
+            self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_queued") == 1))
+        self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_queued") == 0, 5))
+        self.assertEqual(self.server.metric("ingot_requests_running"), 1)
+        first.close()
+        self.assertTrue(self.server.until(self.idle))
+        self.assertEqual(self.server.metric("ingot_prompt_tokens_total"), ran)
+
+    def test_a_full_queue_is_429(self):
+        first = long_stream(self.server)
+        waiting = [harness.Raw(self.server) for _ in range(2)]
+        for i, s in enumerate(waiting):
+            s.post(CHAT, {**STORY, "stream": True})
+            self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_queued") == i + 1))
+        r = self.server.chat()
+        self.error(r, 429, kind="rate_limit_error")
+        self.assertGreaterEqual(int(r.headers["retry-after"]), 1)
+        for s in (first, *waiting):
+            s.close()
+
+    def test_silence_is_filled(self):
+        first = long_stream(self.server)
+        begun = time.monotonic()
+        queue = list(itertools.islice(self.server.chat_stream(), 2))
+        self.assertEqual(queue[0].json["choices"][0]["delta"]["role"], "assistant")
+        self.assertLess(queue[0].at - begun, 1 * harness.SLOW)
+        self.assertRegex(queue[1].comment, "^queued [0-9]+$")
+        self.assertLess(queue[1].at - queue[0].at, 5)
+        first.close()
+        self.assertTrue(self.server.until(self.idle))
+        last = time.monotonic()
+        for e in self.server.chat_stream("word " * 1000, max_tokens=1):
+            self.assertLess(e.at - last, 5 * harness.SLOW)
+            last = e.at
+            if e.comment:
+                self.assertRegex(e.comment, "^prefill [0-9]+/1[0-9]{3}$")
+                break
+
+    def test_progress_is_told_when_asked_for(self):
+        told = [e.json["prompt_progress"] for e in self.server.chat_stream("word " * 20, max_tokens=1, return_progress=True)
+                if e.data != "[DONE]" and e.data and "prompt_progress" in e.json]
+        self.assertTrue(told)
+        self.assertEqual({p["total"] for p in told}, {self.server.chat("word " * 20, max_tokens=1).json["usage"]["prompt_tokens"]})
+
+
+class Reading(harness.Case):
+    OPTIONS = ("--timeout", "2", "--parallel", "4")
+
+    def test_a_slow_reader_loses_nothing(self):
+        body = {**STORY, "max_tokens": 1200, "logprobs": True, "top_logprobs": 20, "stream": True}
+        fast = Joined(self.server.stream(CHAT, body))
+        c = self.server.connect()
+        c.connect()
+        c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)
+        c.request("POST", CHAT, json.dumps(body), {"Content-Type": "application/json"})
+        r = c.getresponse()
+
+        class Slow:
+            """Stops twice for less than the server's patience."""
+            n = 0
+
+            def read1(self, size):
+                Slow.n += 1
+                if Slow.n in (2, 20):
+                    time.sleep(1.2)
+                return r.read1(size)
+        slow = Joined(harness.events(Slow()))
+        c.close()
+        self.assertEqual((slow.reasoning, slow.content, slow.logprobs), (fast.reasoning, fast.content, fast.logprobs))
+        self.assertTrue(slow.done)
+
+    def test_a_reader_that_takes_nothing_is_cancelled(self):
+        body = {**STORY, "max_tokens": 3500, "logprobs": True, "top_logprobs": 20, "stream": True}
+        gone = self.server.metric("ingot_client_disconnects_total")
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect((self.server.host, self.server.port))
+        data = json.dumps(body).encode()
+        s.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (CHAT.encode(), len(data), data))
+        self.assertTrue(self.server.until(lambda: self.server.metric("ingot_client_disconnects_total") > gone, 40))
+        self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_running") == 0, 5))
+        s.close()
+
+    def test_half_closed_clients_are_gone(self):
+        with harness.Raw(self.server) as s:
+            s.post(CHAT, {**STORY, "max_tokens": 3500, "stream": True})
+            s.socket.shutdown(socket.SHUT_WR)
+            self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_running") == 0, 20))
+
+
+class Crowd(harness.Case):
+    OPTIONS = ("--parallel", "8", "--queue", "64")
+
+    def solo(self, text):
+        r = self.server.chat(text, max_tokens=24)
+        return r.json["choices"][0]["message"], r.json["timings"]["tokens_sha256"]
+
+    def test_R061_R063_R066_each_gets_its_own_answer(self):
+        alone = {text: self.solo(text) for text in PROMPTS}
+        self.assertGreater(len({sha for _, sha in alone.values()}), len(PROMPTS) // 2)
+        for width in (1, 2, 4, 9, 16, 17, 25):
+            asked = [PROMPTS[i % len(PROMPTS)] for i in range(width)]
+            with concurrent.futures.ThreadPoolExecutor(width) as pool:
+                for text, got in zip(asked, pool.map(self.solo, asked)):
+                    self.assertEqual(got, alone[text], (width, text))
+
+    def test_64_streams_with_rude_neighbours(self):
+        alone = {text: Joined(self.server.chat_stream(text, max_tokens=24)) for text in PROMPTS}
+        stop = threading.Event()
+
+        def rude():
+            while not stop.is_set():
+                s = harness.Raw(self.server)
+                s.post(CHAT, {**STORY, "max_tokens": 500, "stream": True})
+                time.sleep(0.03)
+                s.close()
+        before = self.server.descriptors()
+        neighbour = threading.Thread(target=rude)
+        neighbour.start()
+        try:
+            with concurrent.futures.ThreadPoolExecutor(48) as pool:
+                asked = [PROMPTS[i % len(PROMPTS)] for i in range(64)]
+
+                def ask(text):
+                    while True:
+                        try:
+                            return Joined(self.server.chat_stream(text, max_tokens=24))
+                        except RuntimeError as e:  # 429: the neighbours fill the queue at times
+                            if not str(e).startswith("429"):
+                                raise
+                            time.sleep(0.1)
+                for text, got in zip(asked, pool.map(ask, asked)):
+                    self.assertEqual((got.reasoning, got.content, got.finish), (alone[text].reasoning, alone[text].content, alone[text].finish))
+        finally:
+            stop.set()
+            neighbour.join()
+        self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_running") == 0))
+        self.assertTrue(self.server.until(lambda: self.server.descriptors() <= before + 2))
+
+    def test_a_thousand_requests_leave_nothing(self):
+        def few(n):
+            c = self.server.connect()
+            body = json.dumps({"messages": [{"role": "user", "content": "Say hi"}], "max_tokens": 1, "temperature": 0})
+            for _ in range(n):
+                c.request("POST", CHAT, body, {"Content-Type": "application/json"})
+                self.assertEqual(c.getresponse().read()[:1], b"{")
+            c.close()
+        few(300)
+        size, files = self.server.resident(), self.server.descriptors()
+        few(700)
+        self.assertLess(self.server.resident() - size, 4 << 20)
+        self.assertLessEqual(self.server.descriptors(), files)
+
+
+class Ending(unittest.TestCase):
+    def test_drain_finishes_what_runs(self):
+        with harness.Server("--drain", "60", "--parallel", "2") as s:
+            want = Joined(s.stream(CHAT, {**STORY, "max_tokens": 800}))
+            got = []
+            threads = [threading.Thread(target=lambda: got.append(Joined(s.stream(CHAT, {**STORY, "max_tokens": 800})))) for _ in range(3)]
+            for t in threads:
+                t.start()
+            self.assertTrue(s.until(lambda: s.metric("ingot_requests_running") + s.metric("ingot_requests_queued") == 3))
+            s.process.send_signal(signal.SIGTERM)
+            self.assertTrue(s.until(lambda: s.get("/health").status == 503))
+            self.assertEqual(s.get("/live").status, 200)
+            r = s.chat()
+            self.assertEqual((r.status, r.json["error"]["type"]), (503, "unavailable_error"))
+            self.assertIn("retry-after", r.headers)
+            for t in threads:
+                t.join()
+            self.assertEqual(s.process.wait(20 * harness.SLOW), 0)
+            for j in got:
+                self.assertTrue(j.done)
+                self.assertIsNone(j.error)
+                self.assertEqual((j.reasoning, j.content), (want.reasoning, want.content))
+
+    def test_R015_an_error_after_the_headers_is_an_event(self):
+        with harness.Server("--max-seconds", "1") as s:
+            joined = Joined(s.stream(CHAT, {**STORY, "max_tokens": 3500, "n": 8}))
+            self.assertIn("--max-seconds", joined.error["message"])
+            self.assertTrue(joined.done)
+            self.assertIsNone(joined.finish)
+            with harness.Raw(s) as c:
+                c.post(CHAT, {**STORY, "max_tokens": 3500, "n": 8, "stream": True})
+                self.assertTrue(c.closed())
+                self.assertTrue(c.pending.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"), c.pending[-80:])
+            self.assertEqual(s.chat(max_tokens=2).status, 200)
+
+    def test_drain_ends_what_takes_too_long(self):
+        with harness.Server("--drain", "1", "--cpu", "ref") as s:
+            stream = long_stream(s)
+            whole = harness.Raw(s)
+            whole.post(CHAT, {**STORY, "max_tokens": 3500})
+            self.assertTrue(s.until(lambda: s.metric("ingot_requests_running") == 2))
+            self.assertEqual(s.stop(), 0)
+            self.assertTrue(stream.closed())
+            self.assertIn(b"the server is stopping", stream.pending)
+            self.assertEqual(whole.reply().status, 503)
+            stream.close()
+            whole.close()
+
+    def test_a_second_signal_ends_at_once(self):
+        with harness.Server() as s:
+            stream = long_stream(s)
+            s.process.send_signal(signal.SIGTERM)
+            self.assertTrue(s.until(lambda: s.get("/health").status == 503))
+            begun = time.monotonic()
+            s.stop(signal.SIGINT)
+            self.assertLess(time.monotonic() - begun, 3 * harness.SLOW)
+            stream.close()
+
+    def test_a_model_that_is_not_there(self):
+        with self.assertRaises(RuntimeError) as e:
+            harness.Server("--king", "/nonexistent/king", wait=False)
+        self.assertIn("/nonexistent/king", str(e.exception))
+
+    def test_a_model_that_does_not_load(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(f"{harness.NUGGET}/king", folder, dirs_exist_ok=True)
+            with open(f"{folder}/model.safetensors", "r+b") as f:
+                f.truncate(1000)
+            with harness.Server("--king", folder, "--no-drafter", drafter=False, wait=False) as s:
+                self.assertNotEqual(s.process.wait(20 * harness.SLOW), 0)
+                s.reader.join()
+                self.assertIn("model.safetensors", "".join(s.log))
+
+    def test_nothing_private_is_logged(self):
+        with harness.Server() as s:
+            s.chat("my secret words")
+            s.chat("my secret words", temperature=9)
+            s.post(CHAT, {"messages": "my secret words"})
+        self.assertNotIn("secret", "".join(s.log))
+        with harness.Server("--log-content") as s:
+            answer = s.chat("my\nsecret words", reasoning_effort="none").json["choices"][0]["message"]["content"]
+        log = "".join(s.log)
+        self.assertIn("secret words", log)
+        self.assertIn(json.dumps(answer, ensure_ascii=False)[1:-1], log)
+
+
+if __name__ == "__main__":
+    harness.main()
