@@ -273,3 +273,16 @@ void jsonw_node(jsonw *w, const json_node *n)
     default: jsonw_null(w); break;
     }
 }
+
+void jsonw_member_text(jsonw *w, const char *key, const char *value)
+{
+    jsonw_key(w, key);
+    if (value) jsonw_text(w, value);
+    else jsonw_null(w);
+}
+
+void jsonw_member_i64(jsonw *w, const char *key, int64_t value)
+{
+    jsonw_key(w, key);
+    jsonw_i64(w, value);
+}

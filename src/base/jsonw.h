@@ -29,6 +29,8 @@ void jsonw_f64(jsonw *w, double v); /* non-finite: null */
 void jsonw_fixed(jsonw *w, double v, int decimals);
 void jsonw_bool(jsonw *w, bool v);
 void jsonw_null(jsonw *w);
+void jsonw_member_text(jsonw *w, const char *key, const char *value); /* NULL: null */
+void jsonw_member_i64(jsonw *w, const char *key, int64_t value);
 void jsonw_raw(jsonw *w, str json);            /* a complete value, trusted */
 void jsonw_node(jsonw *w, const json_node *n); /* a parsed value: same kinds, key order kept */
 void jsonw_escape(buf *out, str s);            /* content only, no quotes */

@@ -31,6 +31,7 @@ static void choice_free(choice *k)
         buf_free(&k->calls[i].arguments);
     }
     mem_free(k->calls);
+    mem_free(k->parts);
     mem_free(k->stop);
     buf_free(&k->content);
     buf_free(&k->reasoning);
@@ -43,7 +44,8 @@ void call_free(call *c)
         if (c->requests[i]) ingot_release(c->requests[i]);
     for (int i = 0; i < c->n_choices; i++) choice_free(&c->choices[i]);
     mem_free(c->choices);
-    if (c->doc) json_free(c->doc);
+    json_free(c->doc);
+    json_free(c->translated);
     arena_free(&c->mem);
     mem_free(c);
 }
@@ -241,7 +243,7 @@ api_error call_error_of(ingot_status s, const ingot_error *from)
     return e;
 }
 
-static bool parse(call *c, str body, api_error *e)
+bool call_parse(call *c, str body, api_error *e)
 {
     error je;
     if (json_parse(&c->doc, body, JSON_KEEP_BIGINT, "body", &je))
@@ -250,6 +252,14 @@ static bool parse(call *c, str body, api_error *e)
     if (json_kind(root) != JSON_OBJECT)
         return fields_refuse(e, "", "body: found %s, want a JSON object", json_kind_name(root));
     return c->dialect->parse(c, root, e);
+}
+
+bool call_parse_translated(call *c, const dialect *d, const buf *text, api_error *e)
+{
+    error je;
+    if (text->failed || json_parse(&c->translated, buf_view(text), JSON_KEEP_BIGINT, "body", &je))
+        return fields_refuse(e, "", "the request outgrew its memory");
+    return d->parse(c, json_root(c->translated), e);
 }
 
 static bool make_choices(call *c)
@@ -262,7 +272,6 @@ static bool make_choices(call *c)
         buf_init(&c->choices[i].content, CALL_MAX_OUTPUT);
         buf_init(&c->choices[i].reasoning, CALL_MAX_OUTPUT);
         buf_init(&c->choices[i].logprobs, CALL_MAX_OUTPUT);
-        c->choices[i].open = INGOT_END;
     }
     return true;
 }
@@ -291,7 +300,7 @@ static bool refuse_submit(const call *c, ingot_status s, const ingot_error *from
 
 bool call_start(call *c, str body, api_error *e)
 {
-    if (!parse(c, body, e)) return false;
+    if (!call_parse(c, body, e)) return false;
     if (!make_choices(c)) {
         *e = (api_error){ .status = 503, .type = "unavailable_error", .message = "out of memory" };
         return false;
@@ -347,6 +356,42 @@ static void keep_logprobs(const call *c, choice *k, const ingot_event *ev)
     }
 }
 
+/* What comes next is of this kind: a part of its own unless it goes on with the last one. */
+static void note_part(choice *k, ingot_event_kind kind, size_t from, size_t len)
+{
+    part *last = k->n_parts ? &k->parts[k->n_parts - 1] : NULL;
+    if (last && last->kind == kind && kind != INGOT_TOOL_BEGIN) {
+        last->len += len;
+        return;
+    }
+    part *more = mem_resize(k->parts, sizeof *more * (size_t)(k->n_parts + 1));
+    if (!more) {
+        k->content.failed = E_NOMEM;
+        return;
+    }
+    k->parts = more;
+    k->parts[k->n_parts++] = (part){ kind, from, len, k->n_calls - 1 };
+}
+
+str call_arguments(const tool_call *t)
+{
+    return t->arguments.len ? buf_view(&t->arguments) : STR("{}");
+}
+
+str call_part_text(const choice *k, const part *p)
+{
+    if (p->kind == INGOT_TOOL_BEGIN) return call_arguments(&k->calls[p->call]);
+    const buf *b = p->kind == INGOT_THINKING ? &k->reasoning : &k->content;
+    return str_sub(buf_view(b), p->from, p->from + p->len);
+}
+
+static void keep_text(choice *k, buf *b, const ingot_event *ev)
+{
+    const size_t from = b->len;
+    buf_put(b, ev->text, ev->len);
+    if (ev->len && !b->failed) note_part(k, ev->kind, from, ev->len);
+}
+
 static void begin_call(choice *k, const ingot_event *ev)
 {
     tool_call *more = mem_resize(k->calls, sizeof *more * (size_t)(k->n_calls + 1));
@@ -359,13 +404,14 @@ static void begin_call(choice *k, const ingot_event *ev)
     *t = (tool_call){ .name = mem_strndup(ev->text, ev->len) };
     buf_init(&t->arguments, CALL_MAX_OUTPUT);
     call_make_id(t->id, sizeof t->id, "call_");
+    note_part(k, INGOT_TOOL_BEGIN, 0, 0);
 }
 
 static void keep_event(call *c, choice *k, const ingot_event *ev)
 {
     switch (ev->kind) {
-    case INGOT_TEXT: buf_put(&k->content, ev->text, ev->len); break;
-    case INGOT_THINKING: buf_put(&k->reasoning, ev->text, ev->len); break;
+    case INGOT_TEXT: keep_text(k, &k->content, ev); break;
+    case INGOT_THINKING: keep_text(k, &k->reasoning, ev); break;
     case INGOT_TOOL_BEGIN: begin_call(k, ev); break;
     case INGOT_TOOL_ARGUMENTS:
         if (k->n_calls) buf_put(&k->calls[k->n_calls - 1].arguments, ev->text, ev->len);
@@ -464,28 +510,22 @@ static void number(jsonw *w, const char *key, double v)
     jsonw_fixed(w, v, 3);
 }
 
-static void whole_number(jsonw *w, const char *key, int64_t v)
-{
-    jsonw_key(w, key);
-    jsonw_i64(w, v);
-}
-
 /* The first names are llama.cpp's, which benchmarks and user interfaces read. */
 void call_write_timings(jsonw *w, const ingot_usage *u)
 {
     const int prompt_n = u->prompt_tokens - u->cached_tokens;
     int rows = 0;
     jsonw_object(w);
-    whole_number(w, "cache_n", u->cached_tokens);
-    whole_number(w, "prompt_n", prompt_n);
+    jsonw_member_i64(w, "cache_n", u->cached_tokens);
+    jsonw_member_i64(w, "prompt_n", prompt_n);
     number(w, "prompt_ms", u->prefill_s * 1e3);
     number(w, "prompt_per_second", u->prefill_s > 0 ? prompt_n / u->prefill_s : 0);
-    whole_number(w, "predicted_n", u->completion_tokens);
+    jsonw_member_i64(w, "predicted_n", u->completion_tokens);
     number(w, "predicted_ms", u->decode_s * 1e3);
     number(w, "predicted_per_second", u->decode_s > 0 ? u->completion_tokens / u->decode_s : 0);
-    whole_number(w, "draft_n", u->drafted);
-    whole_number(w, "draft_n_accepted", u->accepted);
-    whole_number(w, "draft_cycles", u->steps);
+    jsonw_member_i64(w, "draft_n", u->drafted);
+    jsonw_member_i64(w, "draft_n_accepted", u->accepted);
+    jsonw_member_i64(w, "draft_cycles", u->steps);
     jsonw_key(w, "accepted_per_position");
     jsonw_array(w);
     for (int i = 0; i < INGOT_MAX_BLOCK && u->drafted_at[i]; i++)

@@ -51,6 +51,13 @@ typedef struct tool_call {
     buf arguments;
 } tool_call;
 
+/* A run of one kind of output, in the order in which it came. */
+typedef struct part {
+    ingot_event_kind kind; /* INGOT_THINKING, INGOT_TEXT or INGOT_TOOL_BEGIN */
+    size_t from, len;      /* bytes of the reasoning or of the content */
+    int call;              /* which one, for a tool call */
+} part;
+
 /* One answer as it grows. */
 typedef struct choice {
     buf content, reasoning;
@@ -61,16 +68,16 @@ typedef struct choice {
     ingot_finish finish;
     char *stop; /* the stop string that ended it, or NULL */
     ingot_usage usage;
-    /* for streams that number their parts */
-    int part;              /* parts begun so far; the current one is part - 1 */
-    ingot_event_kind open; /* kind of the current part; INGOT_END: none */
+    part *parts;
+    int n_parts;
+    int n_told; /* parts that a stream has begun */
 } choice;
 
 struct call {
     const dialect *dialect;
     const service *service;
     arena mem;
-    json_doc *doc;
+    json_doc *doc, *translated;
     /* parsed */
     ingot_prompt prompts[CALL_MAX_PROMPTS];
     int n_prompts;
@@ -100,8 +107,15 @@ bool call_drain(call *c, buf *out, api_error *e);
 bool call_done(const call *c);
 void call_cancel(call *c);
 
+/* Parses alone; call_start does it too. */
+bool call_parse(call *c, str body, api_error *e);
+
 /* ---- for the dialects ---- */
-int call_n(const call *c); /* choices per prompt */
+/* Parses a body that was translated into that of another dialect; the call keeps it. */
+bool call_parse_translated(call *c, const dialect *d, const buf *text, api_error *e);
+str call_part_text(const choice *k, const part *p); /* of a tool call: its arguments */
+str call_arguments(const tool_call *t);             /* JSON text */
+int call_n(const call *c);                          /* choices per prompt */
 /* Appends a random id such as "call_8f3a..." */
 void call_make_id(char *out, size_t cap, const char *prefix);
 /* "stop": one string or up to four; nothing else. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "base/jsonw.h"
 #include "base/banned.h"
 
 enum { MOST_JSON = 256 << 20 };
@@ -112,4 +111,11 @@ const char *fields_json(const json_node *n, arena *mem)
     const char *text = b.failed ? NULL : arena_strdup(mem, buf_view(&b));
     buf_free(&b);
     return text;
+}
+
+void fields_copy(jsonw *w, const json_node *o, const char *from, const char *to)
+{
+    if (!fields_present(o, from)) return;
+    jsonw_key(w, to);
+    jsonw_node(w, json_get(o, from));
 }

@@ -7,6 +7,7 @@
 #define SERVER_FIELDS_H
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/jsonw.h"
 
 typedef struct api_error {
     int status;       /* HTTP */
@@ -34,4 +35,6 @@ bool fields_object(const json_node *o, const char *key, const json_node **out, a
 bool fields_array(const json_node *o, const char *key, const json_node **out, api_error *e);
 /* A node as JSON text in the arena; NULL when memory is short. */
 const char *fields_json(const json_node *n, arena *mem);
+/* Writes member `from` of o as member `to`; nothing when it is missing or null. */
+void fields_copy(jsonw *w, const json_node *o, const char *from, const char *to);
 #endif

@@ -6,19 +6,6 @@
 #include "base/mem.h"
 #include "base/banned.h"
 
-static void text_member(jsonw *w, const char *key, const char *value)
-{
-    jsonw_key(w, key);
-    if (value) jsonw_text(w, value);
-    else jsonw_null(w);
-}
-
-static void int_member(jsonw *w, const char *key, int64_t value)
-{
-    jsonw_key(w, key);
-    jsonw_i64(w, value);
-}
-
 void openai_error(const api_error *e, buf *out)
 {
     jsonw w;
@@ -26,13 +13,13 @@ void openai_error(const api_error *e, buf *out)
     jsonw_object(&w);
     jsonw_key(&w, "error");
     jsonw_object(&w);
-    text_member(&w, "message", e->message);
-    text_member(&w, "type", e->type);
-    text_member(&w, "param", e->param[0] ? e->param : NULL);
-    text_member(&w, "code", e->code);
+    jsonw_member_text(&w, "message", e->message);
+    jsonw_member_text(&w, "type", e->type);
+    jsonw_member_text(&w, "param", e->param[0] ? e->param : NULL);
+    jsonw_member_text(&w, "code", e->code);
     if (e->n_ctx) {
-        int_member(&w, "n_prompt_tokens", e->n_prompt);
-        int_member(&w, "n_ctx", e->n_ctx);
+        jsonw_member_i64(&w, "n_prompt_tokens", e->n_prompt);
+        jsonw_member_i64(&w, "n_ctx", e->n_ctx);
     }
     jsonw_end_object(&w);
     jsonw_end_object(&w);
@@ -50,18 +37,18 @@ static const char *last_part(const char *path)
 static void write_model(jsonw *w, const service *s)
 {
     jsonw_object(w);
-    text_member(w, "id", s->name);
-    text_member(w, "object", "model");
-    int_member(w, "created", s->created);
-    text_member(w, "owned_by", "ingot");
+    jsonw_member_text(w, "id", s->name);
+    jsonw_member_text(w, "object", "model");
+    jsonw_member_i64(w, "created", s->created);
+    jsonw_member_text(w, "owned_by", "ingot");
     jsonw_key(w, "meta");
     jsonw_object(w);
-    int_member(w, "context_length", s->context);
-    int_member(w, "n_ctx", s->context);
-    int_member(w, "n_vocab", s->info.n_token);
-    int_member(w, "size", (int64_t)s->info.king_bytes);
-    text_member(w, "pack", s->info.identity);
-    text_member(w, "drafter", last_part(s->info.drafter));
+    jsonw_member_i64(w, "context_length", s->context);
+    jsonw_member_i64(w, "n_ctx", s->context);
+    jsonw_member_i64(w, "n_vocab", s->info.n_token);
+    jsonw_member_i64(w, "size", (int64_t)s->info.king_bytes);
+    jsonw_member_text(w, "pack", s->info.identity);
+    jsonw_member_text(w, "drafter", last_part(s->info.drafter));
     jsonw_end_object(w);
     jsonw_end_object(w);
 }
@@ -78,7 +65,7 @@ void openai_models(const service *s, buf *out)
     jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    text_member(&w, "object", "list");
+    jsonw_member_text(&w, "object", "list");
     jsonw_key(&w, "data");
     jsonw_array(&w);
     write_model(&w, s);
@@ -283,16 +270,16 @@ static void write_usage(const call *c, jsonw *w)
     call_sum_usage(c, &u);
     jsonw_key(w, "usage");
     jsonw_object(w);
-    int_member(w, "prompt_tokens", u.prompt_tokens);
-    int_member(w, "completion_tokens", u.completion_tokens);
-    int_member(w, "total_tokens", u.prompt_tokens + u.completion_tokens);
+    jsonw_member_i64(w, "prompt_tokens", u.prompt_tokens);
+    jsonw_member_i64(w, "completion_tokens", u.completion_tokens);
+    jsonw_member_i64(w, "total_tokens", u.prompt_tokens + u.completion_tokens);
     jsonw_key(w, "prompt_tokens_details");
     jsonw_object(w);
-    int_member(w, "cached_tokens", u.cached_tokens);
+    jsonw_member_i64(w, "cached_tokens", u.cached_tokens);
     jsonw_end_object(w);
     jsonw_key(w, "completion_tokens_details");
     jsonw_object(w);
-    int_member(w, "reasoning_tokens", u.reasoning_tokens);
+    jsonw_member_i64(w, "reasoning_tokens", u.reasoning_tokens);
     jsonw_end_object(w);
     jsonw_end_object(w);
 }
@@ -308,10 +295,10 @@ static void write_timings(const call *c, jsonw *w)
 static void write_head(const call *c, jsonw *w, const char *object)
 {
     jsonw_object(w);
-    text_member(w, "id", c->id);
-    text_member(w, "object", object);
-    int_member(w, "created", c->created);
-    text_member(w, "model", c->service->name);
+    jsonw_member_text(w, "id", c->id);
+    jsonw_member_text(w, "object", object);
+    jsonw_member_i64(w, "created", c->created);
+    jsonw_member_text(w, "model", c->service->name);
 }
 
 static void write_reasoning(const call *c, jsonw *w, str text)
@@ -326,13 +313,13 @@ static void write_reasoning(const call *c, jsonw *w, str text)
 static void write_call(jsonw *w, const tool_call *t)
 {
     jsonw_object(w);
-    text_member(w, "id", t->id);
-    text_member(w, "type", "function");
+    jsonw_member_text(w, "id", t->id);
+    jsonw_member_text(w, "type", "function");
     jsonw_key(w, "function");
     jsonw_object(w);
-    text_member(w, "name", t->name);
+    jsonw_member_text(w, "name", t->name);
     jsonw_key(w, "arguments");
-    jsonw_str(w, t->arguments.len ? buf_view(&t->arguments) : STR("{}"));
+    jsonw_str(w, call_arguments(t));
     jsonw_end_object(w);
     jsonw_end_object(w);
 }
@@ -341,7 +328,7 @@ static void write_message(const call *c, jsonw *w, const choice *k)
 {
     jsonw_key(w, "message");
     jsonw_object(w);
-    text_member(w, "role", "assistant");
+    jsonw_member_text(w, "role", "assistant");
     jsonw_key(w, "content");
     if (k->content.len || (!k->n_calls && !k->reasoning.len)) jsonw_str(w, buf_view(&k->content));
     else jsonw_null(w);
@@ -375,9 +362,9 @@ static void chat_whole(call *c, buf *out)
     for (int i = 0; i < c->n_choices; i++) {
         const choice *k = &c->choices[i];
         jsonw_object(&w);
-        int_member(&w, "index", i);
+        jsonw_member_i64(&w, "index", i);
         write_message(c, &w, k);
-        text_member(&w, "finish_reason", finish_name(c, k->finish));
+        jsonw_member_text(&w, "finish_reason", finish_name(c, k->finish));
         jsonw_key(&w, "logprobs");
         if (c->sampling.logprobs) write_logprob_list(&w, buf_view(&k->logprobs));
         else jsonw_null(&w);
@@ -399,7 +386,7 @@ static void chunk_begin(const call *c, jsonw *w, buf *out, int index)
     jsonw_key(w, "choices");
     jsonw_array(w);
     jsonw_object(w);
-    int_member(w, "index", index);
+    jsonw_member_i64(w, "index", index);
     jsonw_key(w, "delta");
     jsonw_object(w);
 }
@@ -408,7 +395,7 @@ static void chunk_begin(const call *c, jsonw *w, buf *out, int index)
 static void chunk_end(const call *c, jsonw *w, buf *out, const char *finish, str logprobs)
 {
     jsonw_end_object(w);
-    text_member(w, "finish_reason", finish);
+    jsonw_member_text(w, "finish_reason", finish);
     if (c->sampling.logprobs) {
         jsonw_key(w, "logprobs");
         if (logprobs.len) write_logprob_list(w, logprobs);
@@ -429,8 +416,8 @@ static void chat_begin(call *c, buf *out)
     for (int i = 0; i < c->n_choices; i++) {
         jsonw w;
         chunk_begin(c, &w, out, i);
-        text_member(&w, "role", "assistant");
-        text_member(&w, "content", "");
+        jsonw_member_text(&w, "role", "assistant");
+        jsonw_member_text(&w, "content", "");
         chunk_end(c, &w, out, NULL, (str){ 0 });
     }
 }
@@ -447,8 +434,8 @@ static void progress_chunk(const call *c, buf *out, const ingot_event *ev)
     jsonw_end_array(&w);
     jsonw_key(&w, "prompt_progress");
     jsonw_object(&w);
-    int_member(&w, "total", ev->total);
-    int_member(&w, "processed", ev->done);
+    jsonw_member_i64(&w, "total", ev->total);
+    jsonw_member_i64(&w, "processed", ev->done);
     jsonw_end_object(&w);
     jsonw_end_object(&w);
     call_event_end(out);
@@ -459,14 +446,14 @@ static void write_call_delta(jsonw *w, const tool_call *t, int index, bool first
     jsonw_key(w, "tool_calls");
     jsonw_array(w);
     jsonw_object(w);
-    int_member(w, "index", index);
+    jsonw_member_i64(w, "index", index);
     if (first) {
-        text_member(w, "id", t->id);
-        text_member(w, "type", "function");
+        jsonw_member_text(w, "id", t->id);
+        jsonw_member_text(w, "type", "function");
     }
     jsonw_key(w, "function");
     jsonw_object(w);
-    if (first) text_member(w, "name", t->name);
+    if (first) jsonw_member_text(w, "name", t->name);
     jsonw_key(w, "arguments");
     jsonw_str(w, piece);
     jsonw_end_object(w);
@@ -542,17 +529,17 @@ static void write_old_logprobs(jsonw *w, const choice *k, size_t text_offset)
     }
     const json_node *root = json_root(doc);
     jsonw_object(w);
-    for (int part = 0; part < 4; part++) {
+    for (int column = 0; column < 4; column++) {
         size_t offset = text_offset;
-        jsonw_key(w, keys[part]);
+        jsonw_key(w, keys[column]);
         jsonw_array(w);
         for (size_t i = 0; i < json_len(root); i++) {
             const json_node *item = json_at(root, i), *top = json_get(item, "top_logprobs");
-            if (part == 0) jsonw_node(w, json_get(item, "token"));
-            if (part == 1) jsonw_node(w, json_get(item, "logprob"));
-            if (part == 3) jsonw_u64(w, offset);
+            if (column == 0) jsonw_node(w, json_get(item, "token"));
+            if (column == 1) jsonw_node(w, json_get(item, "logprob"));
+            if (column == 3) jsonw_u64(w, offset);
             offset += json_len(json_get(item, "bytes"));
-            if (part != 2) continue;
+            if (column != 2) continue;
             jsonw_object(w);
             for (size_t j = 0; j < json_len(top); j++) {
                 str name = { 0 };
@@ -574,10 +561,10 @@ static void write_old_choice(const call *c, jsonw *w, int index, str text, const
 {
     const choice *k = &c->choices[index];
     jsonw_object(w);
-    int_member(w, "index", index);
+    jsonw_member_i64(w, "index", index);
     jsonw_key(w, "text");
     jsonw_str(w, text);
-    text_member(w, "finish_reason", finish);
+    jsonw_member_text(w, "finish_reason", finish);
     jsonw_key(w, "logprobs");
     if (c->sampling.logprobs) write_old_logprobs(w, k, offset);
     else jsonw_null(w);

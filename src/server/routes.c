@@ -4,8 +4,11 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "server/anthropic.h"
 #include "server/metrics.h"
 #include "server/openai.h"
+#include "server/page.h"
+#include "server/responses.h"
 #include "base/banned.h"
 
 /* ---- small routes ---- */
@@ -159,10 +162,10 @@ static bool post_apply_template(const service *s, str body, buf *out, api_error 
 
 /* ---- the table ---- */
 
-static const char *const names[METRICS_ROUTES] = { "other",       "live",     "health",
-                                                   "metrics",     "models",   "chat",
-                                                   "completions", "tokenize", "detokenize",
-                                                   "template" };
+static const char *const names[METRICS_ROUTES] = {
+    "other",    "live",       "health",   "metrics",   "models",   "chat",         "completions",
+    "tokenize", "detokenize", "template", "responses", "messages", "count_tokens", "page"
+};
 
 static const route table[] = {
     { .id = 1, .kind = ROUTE_LIVE, .method = "GET", .path = "/live", .open = true },
@@ -192,6 +195,31 @@ static const route table[] = {
       .method = "POST",
       .path = "/apply-template",
       .answer = post_apply_template },
+    { .id = 10,
+      .kind = ROUTE_GENERATE,
+      .method = "POST",
+      .path = "/responses",
+      .dialect = &responses_dialect,
+      .id_prefix = "resp_" },
+    { .id = 11,
+      .kind = ROUTE_GENERATE,
+      .method = "POST",
+      .path = "/messages",
+      .dialect = &anthropic_messages,
+      .id_prefix = "msg_" },
+    { .id = 12,
+      .kind = ROUTE_WORK,
+      .method = "POST",
+      .path = "/messages/count_tokens",
+      .dialect = &anthropic_messages,
+      .answer = anthropic_count_tokens },
+    { .id = 13,
+      .kind = ROUTE_PAGE,
+      .method = "GET",
+      .path = "/",
+      .open = true,
+      .page = page_html,
+      .headers = PAGE_HEADERS },
 };
 static const route one_model = {
     .id = 4, .kind = ROUTE_GET, .method = "GET", .path = "/models/", .answer = get_model

@@ -40,6 +40,13 @@ const checks = {
         const bytes = reply.choices[0].logprobs.content.flatMap((e) => e.bytes);
         assert.equal(Buffer.from(bytes).toString(), reply.choices[0].message.content);
     },
+    async "responses"() {
+        const body = { model: "nugget", input: "What is 5 plus 6?", temperature: 0, max_output_tokens: 120 };
+        const whole = await client.responses.create(body);
+        const final = await client.responses.stream(body).finalResponse();
+        assert.equal(final.output_text, whole.output_text);
+        assert.deepEqual(final.output.map((o) => o.type), ["reasoning", "message"]);
+    },
     async "errors"() {
         await assert.rejects(client.chat.completions.create({ ...ask, temperature: 5 }), (e) => e.status === 400 && e.param === "temperature");
         await assert.rejects(client.chat.completions.create({ ...ask, max_tokens: 5000 }), (e) => e.code === "context_length_exceeded");

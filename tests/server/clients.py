@@ -2,6 +2,7 @@
 
 Versions are pinned in requirements.txt and package.json. INGOT_CLIENTS names another folder to keep them in.
 """
+import fcntl
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import harness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.environ.get("INGOT_CLIENTS", os.path.join(harness.ROOT, "build", "clients"))
-SECONDS = 180
+SECONDS = 120
 
 
 def skip(why):
@@ -37,8 +38,16 @@ def same(path, text):
 
 
 def install(name, list_file, make):
-    """Runs make(folder) unless this folder was made from the same list before; the folder."""
+    """Runs make(folder) unless this folder was made from the same list before; the folder. One process at a time."""
     folder = os.path.join(FOLDER, name)
+    os.makedirs(FOLDER, exist_ok=True)
+    with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        make_once(name, folder, list_file, make)
+    return folder
+
+
+def make_once(name, folder, list_file, make):
     with open(os.path.join(HERE, list_file), encoding="utf-8") as f:
         wanted = f.read()
     if not same(os.path.join(folder, "made-from"), wanted):
@@ -48,7 +57,6 @@ def install(name, list_file, make):
             skip(f"{name} clients: the registry is out of reach or a tool is missing")
         with open(os.path.join(folder, "made-from"), "w", encoding="utf-8") as f:
             f.write(wanted)
-    return folder
 
 
 def use_python():
@@ -57,7 +65,7 @@ def use_python():
         return
     def make(folder):
         return (run(sys.executable, "-m", "venv", folder) and
-                run(f"{folder}/bin/pip", "install", "-q", "--disable-pip-version-check", "-r", os.path.join(HERE, "requirements.txt")))
+                run(f"{folder}/bin/pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", "--timeout", "20", "-r", os.path.join(HERE, "requirements.txt")))
     python = os.path.join(install("python", "requirements.txt", make), "bin", "python")
     os.environ["INGOT_IN_CLIENTS"] = "1"
     os.execv(python, [python, "-B", *sys.argv])
