@@ -14,7 +14,6 @@ typedef struct serve {
     const char *reasoning_field;
     int parallel, queue;
     uint64_t cache_mem;
-    const char *cache_dir;
 } serve;
 
 static void listening(void *arg, const char *host, int port)
@@ -67,7 +66,6 @@ static status run(void *arg, error *e)
     s->o.engine.parallel = s->parallel;
     s->o.engine.queue = s->queue;
     s->o.engine.cache_bytes = s->cache_mem;
-    s->o.engine.cache_dir = s->cache_dir;
     s->o.listening = listening;
     s->o.ready = ready;
     s->o.arg = s;
@@ -105,8 +103,6 @@ int cmd_serve(int argc, char **argv)
           NULL },
         { OPTION_SIZE, "cache-mem", 0, &s.cache_mem, "SIZE",
           "memory of the prefix cache (default 1G; 0: none)", 0, 0, NULL },
-        { OPTION_TEXT, "cache-dir", 0, &s.cache_dir, "FOLDER", "keep prefixes on disk too", 0, 0,
-          NULL },
         { OPTION_TEXT, "model-name", 0, &s.o.model_name, "NAME",
           "the model's id for clients (default: the folder's name)", 0, 0, NULL },
         { OPTION_INT, "timeout", 0, &s.o.write_s, "S",

@@ -17,6 +17,7 @@
 #include "base/queue.h"
 #include "server/auth.h"
 #include "server/metrics.h"
+#include "server/notify.h"
 #include "server/openai.h"
 #include "server/routes.h"
 #include "base/banned.h"
@@ -497,6 +498,7 @@ static void on_stop_signal(void *arg, int number)
     }
     log_line(LOG_INFO, "draining: %d requests are unfinished", s->n_exchanges);
     s->phase = PHASE_DRAINING;
+    notify_send("STOPPING=1");
     s->drain_until_ns = clock_ns() + (int64_t)s->o->drain_s * 1000000000;
 }
 
@@ -525,7 +527,10 @@ static void loaded(void *arg)
         http_stop(s->h);
         return;
     }
-    if (s->phase == PHASE_LOADING) s->phase = PHASE_READY;
+    if (s->phase == PHASE_LOADING) {
+        s->phase = PHASE_READY;
+        notify_send("READY=1");
+    }
     if (s->o->ready) s->o->ready(s->o->arg, s->service.model, s->service.engine);
 }
 
