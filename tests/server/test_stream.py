@@ -1,4 +1,7 @@
 """test_stream.py - streams and their text: order, characters, stop strings, reasoning, usage, drafting."""
+import json
+import os
+import re
 import unittest
 
 import harness
@@ -229,7 +232,6 @@ class Streams(harness.Case):
         self.assertTrue(calls, message)
         self.assertEqual(whole["choices"][0]["finish_reason"], "tool_calls")
         self.assertEqual([(c["function"]["name"], c["function"]["arguments"]) for c in calls], [(c["name"], c["arguments"]) for c in joined.calls])
-        import json
         for c in joined.calls:
             self.assertIsInstance(json.loads(c["arguments"]), dict)
         self.assertEqual(len({c["id"] for c in calls} | {c["id"] for c in joined.calls}), len(calls) + len(joined.calls))
@@ -269,6 +271,9 @@ class Streams(harness.Case):
                 for end in ("_bucket", "_sum", "_count"):
                     base = base[:-len(end)] if base.endswith(end) and base[:-len(end)] in seen else base
                 self.assertIn(base, seen)
+        with open(os.path.join(harness.ROOT, "docs", "http-api.md"), encoding="utf-8") as page:
+            told = re.findall(r"^\| `([a-z_]+)(?:\{[a-z,]+\})?` \|", page.read().split("## Metrics")[1], re.M)
+        self.assertEqual({f"ingot_{name}" for name in told}, seen)
 
 
 if __name__ == "__main__":
