@@ -132,20 +132,35 @@ static bool host_allowed(const auth *a, const http_conn *c)
     return false;
 }
 
-int auth_check(const auth *a, const http_conn *c, bool open_route)
+/* "https://name:port" without the scheme */
+static str without_scheme(str origin)
 {
-    if (!host_allowed(a, c)) return 403;
-    if (open_route || a->n_keys == 0 || str_eq(http_method(c), STR("OPTIONS"))) return 0;
-    return has_key(a, c) ? 0 : 401;
+    const size_t at = str_find(origin, STR("://"));
+    return at == STR_NONE ? origin : str_sub(origin, at + 3, origin.len);
 }
 
 static bool origin_allowed(const auth *a, str origin)
 {
     if (a->o->cors) return strcmp(a->o->cors, "*") == 0 || str_eq(origin, str_from(a->o->cors));
-    str host = origin;
-    if (str_starts(host, STR("http://"))) host = str_sub(host, 7, host.len);
-    else if (str_starts(host, STR("https://"))) host = str_sub(host, 8, host.len);
-    return is_local_name(without_port(host));
+    return is_local_name(without_port(without_scheme(origin)));
+}
+
+/* Without a key any page in the user's browser could make this server work, though it could not
+ * read the answer. */
+static bool is_foreign_page(const auth *a, const http_conn *c)
+{
+    const str origin = http_header(c, "origin");
+    return origin.ptr && a->n_keys == 0 && !origin_allowed(a, origin) &&
+           !http_same_word(without_scheme(origin), http_header(c, "host"));
+}
+
+int auth_check(const auth *a, const http_conn *c, bool open_route)
+{
+    if (!host_allowed(a, c)) return 403;
+    if (open_route) return 0;
+    if (is_foreign_page(a, c)) return 403;
+    if (a->n_keys == 0 || str_eq(http_method(c), STR("OPTIONS"))) return 0;
+    return has_key(a, c) ? 0 : 401;
 }
 
 void auth_cors(const auth *a, const http_conn *c, char *lines, size_t cap)

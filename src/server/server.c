@@ -332,7 +332,7 @@ static void dispatch(exchange *x)
                      "want a valid API key: Authorization: Bearer KEY, or x-api-key");
     } else if (refused) {
         reply_simple(x, refused, "permission_error",
-                     "this Host is not served here (see --allow-host)");
+                     "this Host or Origin is not served here (see --allow-host, --cors)");
     } else if (str_eq(method, STR("OPTIONS"))) {
         count(x, OUTCOME_OK);
         reply(x, 204, NULL, NULL, (str){ 0 });

@@ -232,6 +232,9 @@ class Access(unittest.TestCase):
                                     ("http://localhost.evil.example", False), ("null", False)):
                 r = s.post(harness.CHAT, BODY, {"Origin": origin})
                 self.assertEqual(r.headers.get("access-control-allow-origin"), origin if allowed else None)
+                self.assertEqual(r.status, 200 if allowed else 403, origin)
+            r = s.post(harness.CHAT, BODY, {"Origin": "https://ingot.example", "Host": "ingot.example"})
+            self.assertEqual(r.status, 200, "a page of its own")
         with harness.Server("--cors", "https://app.example", wait=False) as s:
             self.assertIn("access-control-allow-origin", s.get("/live", {"Origin": "https://app.example"}).headers)
             self.assertNotIn("access-control-allow-origin", s.get("/live", {"Origin": "http://localhost"}).headers)
