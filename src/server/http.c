@@ -53,6 +53,7 @@ struct http_conn {
     int n_headers;
     bool http10, close_after, is_head, chunked;
     bool reading; /* inside read_more */
+    bool begun;   /* some of the head is there */
     int refused;
     uint64_t left; /* bytes of body or chunk to come */
     void *user;
@@ -125,7 +126,7 @@ static void next_request(http_conn *c)
     c->n_headers = 0;
     c->refused = 0;
     c->user = NULL;
-    c->chunked = c->is_head = false;
+    c->chunked = c->is_head = c->begun = false;
     set_deadline(c, IDLE_S);
 }
 
@@ -450,7 +451,8 @@ static bool read_head(http_conn *c, struct evbuffer *in)
         return false;
     }
     if (n == 0) {
-        if (evbuffer_get_length(in) > 0) set_deadline(c, c->owner->options.request_s);
+        if (evbuffer_get_length(in) > 0 && !c->begun) set_deadline(c, c->owner->options.request_s);
+        c->begun = evbuffer_get_length(in) > 0; /* more bytes buy no more time */
         return false;
     }
     char *to = buf_reserve(&c->head, n);

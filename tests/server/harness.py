@@ -64,6 +64,8 @@ class Server:
         command += ["--drafter", f"{NUGGET}/drafter-q8"] if drafter else ["--no-drafter"]
         command += ["--context", str(context), *options]
         environment = {k: v for k, v in os.environ.items() if k != "INGOT_API_KEY"}
+        # Freed memory that a sanitizer keeps for a while would look like a leak.
+        environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
         self.log = []
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env={**environment, **(env or {})})
