@@ -256,9 +256,9 @@ static void follow(grammar *g, int at, int below)
 
 static bool same_members(const grammar *g, const gstate *s)
 {
-    return s->count == g->n_threads && s->accepts == g->accepting &&
-           memcmp((const int *)g->members.ptr + s->first, g->threads,
-                  (size_t)s->count * sizeof(int)) == 0;
+    if (s->count != g->n_threads || s->accepts != g->accepting) return false;
+    return s->count == 0 || memcmp((const int *)g->members.ptr + s->first, g->threads,
+                                   (size_t)s->count * sizeof(int)) == 0;
 }
 
 static void sort_threads(grammar *g)
@@ -282,11 +282,14 @@ static int intern_state(grammar *g)
     for (; g->state_slots[slot]; slot = (slot + 1) % STATE_SLOTS)
         if (same_members(g, state_at(g, g->state_slots[slot] - 1))) return g->state_slots[slot] - 1;
     const int first = (int)g->members.len;
-    int *members = push(g, &g->members, (size_t)g->n_threads, SIZE_MAX / 8);
-    if (members) memcpy(members, g->threads, (size_t)g->n_threads * sizeof *members);
+    if (g->n_threads > 0) {
+        int *members = push(g, &g->members, (size_t)g->n_threads, SIZE_MAX / 8);
+        if (!members) return GRAMMAR_DEAD;
+        memcpy(members, g->threads, (size_t)g->n_threads * sizeof *members);
+    }
     int *row = push(g, &g->table, 256, (size_t)GRAMMAR_STATES * 256);
     gstate *s = push(g, &g->states, 1, GRAMMAR_STATES);
-    if (!members || !row || !s) return GRAMMAR_DEAD;
+    if (!row || !s) return GRAMMAR_DEAD;
     for (int b = 0; b < 256; b++) row[b] = UNKNOWN;
     *s = (gstate){ first, g->n_threads, g->accepting };
     g->state_slots[slot] = (int)g->states.len;
@@ -303,7 +306,9 @@ status grammar_finish(grammar *g, int start, error *e)
 {
     begin_state(g);
     if (!g->failed) follow(g, start, -1);
-    if (!g->failed) (void)intern_state(g);
+    const int first = g->failed ? GRAMMAR_DEAD : intern_state(g);
+    if (!g->failed && first == GRAMMAR_DEAD)
+        return error_set(e, E_ARG, "grammar: it allows no text at all");
     return grammar_status(g, e);
 }
 

@@ -547,3 +547,29 @@ TEST(a_single_call_ends_the_reply)
     nugget_free(&one);
     rig_close(&r);
 }
+
+/* R075: a short request does not wait for the prompt of a long one, and both give what they give
+ * alone. */
+TEST(R075_short_requests_get_their_turn)
+{
+    rig r = { .m = nugget_open(2, DRAFTER) };
+    r.g = nugget_start(r.m, 2, 8);
+    static int32_t ids[1900];
+    for (int i = 0; i < 1900; i++) ids[i] = 100 + i * 7 % 900;
+    ingot_prompt tall = INGOT_INIT(ingot_prompt);
+    tall.tokens = ids;
+    tall.n_tokens = 1900;
+    const ingot_prompt brief = nugget_prompt(0, r.ids, 512);
+    const ingot_sampling s = greedy(3);
+    ingot_request *q = nugget_submit(r.g, &tall, &s);
+    nugget_result quick;
+    nugget_run(r.g, &brief, &s, &quick);
+    EXPECT_INT(quick.n, 3);
+    ingot_event ev;
+    bool ended = false;
+    while (ingot_next(q, &ev, 0) == INGOT_OK) ended = ended || ev.kind != INGOT_PROGRESS;
+    EXPECT(!ended);
+    ingot_release(q);
+    nugget_free(&quick);
+    rig_close(&r);
+}

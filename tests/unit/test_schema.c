@@ -127,6 +127,7 @@ TEST(R041_what_is_not_supported_is_refused_with_its_path)
         { "{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", "schema: maxItems" },
         { "{\"type\":\"array\",\"maxItems\":1000000}", "schema: maxItems" },
         { "[1]", "schema: found array" },
+        { "{\"$ref\":\"#\"}", "grammar: it allows no text" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_doc *doc;
