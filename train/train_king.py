@@ -1,6 +1,6 @@
 """Train the king: plain weights first, ternary ones in the last third.
 
-    python train_king.py --out RUN_DIR --steps 1200
+    python train_king.py --out RUN_DIR --steps 3000
 
 Matrices are optimized by Muon, everything else by AdamW. From step --ternary-from on (two thirds
 of the steps unless given), the forward pass moves over --blend steps from the plain weights to
@@ -140,7 +140,7 @@ class Trainer:
 def arguments():
     ap = argparse.ArgumentParser(description="Train the king.")
     ap.add_argument("--out", required=True, help="run folder")
-    ap.add_argument("--steps", type=int, default=1200)
+    ap.add_argument("--steps", type=int, default=3000)
     ap.add_argument("--ternary-from", type=int)
     ap.add_argument("--blend", type=int, default=60)
     ap.add_argument("--rows", type=int, default=16, help="rows of 512 tokens in a step")
