@@ -191,6 +191,7 @@ typedef struct ingot_sampling {
     bool has_seed;
     uint64_t seed;           /* without has_seed one is drawn; see ingot_usage.seed */
     int max_tokens;          /* 0: to the end of the context */
+    bool fit_context;        /* generate less than max_tokens where the context ends first */
     int block;               /* INGOT_BLOCK_AUTO, INGOT_BLOCK_PLAIN, 2.. */
     bool no_copy;            /* no prompt-lookup drafts */
     const char *const *stop; /* strings */

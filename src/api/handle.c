@@ -58,7 +58,7 @@ static status open_packs(ingot_model *m, const ingot_model_options *o, error *e)
     if (!o->drafter) return OK;
     TRY(pack_open(&m->drafter_pack, o->drafter, o->drafter_config, e));
     const drafter_config *d = pack_drafter(m->drafter_pack);
-    if (!d) return error_set(e, E_UNSUPPORTED, "%s: found no drafter, want a drafter", o->drafter);
+    if (!d) return error_set(e, E_UNSUPPORTED, "%s: found a king, want a drafter", o->drafter);
     const status s = config_check_pair(d, pack_king(m->king_pack), e);
     return s ? error_prefix(e, s, "%s", o->drafter) : OK;
 }

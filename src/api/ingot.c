@@ -408,18 +408,19 @@ static status check_sampling(const ingot_sampling *s, const ingot_model *m, erro
 }
 
 /* Prompt and output share the context; an output that was not bounded takes what is left. */
-static status bound_output(const ingot_engine *g, int n_prompt, int asked, int *out, error *e)
+static status bound_output(const ingot_engine *g, int n_prompt, const ingot_sampling *s, int *out,
+                           error *e)
 {
-    const int left = g->context - n_prompt;
+    const int left = g->context - n_prompt, asked = s->max_tokens;
     if (left < 1)
         return error_set(e, E_LIMIT, "prompt: %d tokens, the context holds %d and one is generated",
                          n_prompt, g->context);
-    if (asked > left)
+    if (asked > left && !s->fit_context)
         return error_set(e, E_LIMIT,
                          "max_tokens: prompt of %d and output of %d tokens, the context "
                          "holds %d",
                          n_prompt, asked, g->context);
-    *out = asked ? asked : left;
+    *out = asked && asked < left ? asked : left;
     return OK;
 }
 
@@ -511,7 +512,7 @@ static status make_request(ingot_request *r, const ingot_engine *g, const prompt
                               .thinking_budget = s->thinking_budget };
     copy_sampling(&params.sampling, s);
     copy_prompt(&params, p);
-    TRY(bound_output(g, params.n_prompt, s->max_tokens, &params.max_tokens, e));
+    TRY(bound_output(g, params.n_prompt, s, &params.max_tokens, e));
     TRY(make_constraint(&params, m, p, s->schema, e));
     TRY(request_new(&r->request, &params, r, e));
     events_init(&r->events);

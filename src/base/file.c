@@ -118,9 +118,11 @@ bool file_read_text(const char *path, char *out, size_t cap)
 
 struct file_writer {
     int fd;
-    uint64_t at;  /* where file_writer_put goes on */
-    char *path;   /* target */
-    char *beside; /* what is being written */
+    uint64_t at; /* where file_writer_put goes on */
+    char *path;  /* target */
+    char
+        *beside; /* what is being written; where the system can, it has no name before the commit */
+    bool nameless;
 };
 
 static void free_writer(file_writer *w)
@@ -131,19 +133,62 @@ static void free_writer(file_writer *w)
     mem_free(w);
 }
 
-/* Opens "<path>.<pid>-<k>.part" for the first k that does not exist. */
+/* The folder of a path; false when it is too long. */
+static bool folder_of(const char *path, char dir[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) + (slash == path) : 1;
+    if (n >= PATH_MAX) return false;
+    memcpy(dir, slash ? path : ".", n);
+    dir[n] = '\0';
+    return true;
+}
+
+/* A file without a name: a process that is killed leaves nothing behind. */
+static bool open_nameless(file_writer *w)
+{
+#ifdef O_TMPFILE
+    char dir[PATH_MAX];
+    if (!folder_of(w->path, dir) || !file_is_dir("/proc/self/fd")) return false;
+    w->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    return w->fd >= 0;
+#else
+    (void)w;
+    return false;
+#endif
+}
+
+/* Gives the nameless file the name `beside`. */
+static int name_it(const file_writer *w)
+{
+    char link[64];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", w->fd);
+    return linkat(AT_FDCWD, link, AT_FDCWD, w->beside, AT_SYMLINK_FOLLOW);
+}
+
+/* Takes "<path>.<pid>-<k>.part" for the first k that does not exist: opens it, or names what is
+ * open. */
+static status take_name(file_writer *w, error *e)
+{
+    const size_t cap = strlen(w->path) + 48;
+    for (int k = 0; k < 1000; k++) {
+        (void)snprintf(w->beside, cap, "%s.%ld-%d.part", w->path, (long)getpid(), k);
+        if (w->nameless && name_it(w) == 0) return OK;
+        if (!w->nameless) w->fd = open(w->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (!w->nameless && w->fd >= 0) return OK;
+        if (errno != EEXIST) break;
+    }
+    return io_error(e, w->beside, "create");
+}
+
 static status open_beside(file_writer *w, error *e)
 {
     const size_t cap = strlen(w->path) + 48;
     w->beside = mem_alloc(cap);
     if (!w->beside) return error_set(e, E_NOMEM, "%s: out of memory", w->path);
-    for (int k = 0; k < 1000; k++) {
-        (void)snprintf(w->beside, cap, "%s.%ld-%d.part", w->path, (long)getpid(), k);
-        w->fd = open(w->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0) return OK;
-        if (errno != EEXIST) break;
-    }
-    return io_error(e, w->beside, "create");
+    (void)snprintf(w->beside, cap, "%s", w->path); /* for messages until it has a name */
+    w->nameless = open_nameless(w);
+    return w->nameless ? OK : take_name(w, e);
 }
 
 status file_writer_open(file_writer **out, const char *path, error *e)
@@ -194,11 +239,7 @@ status file_writer_put(file_writer *w, const void *p, size_t n, error *e)
 static void sync_folder(const char *path)
 {
     char dir[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    const int n = slash ? (int)(slash - path) + (slash == path) : 1;
-    if ((size_t)n >= sizeof dir) return;
-    memcpy(dir, slash ? path : ".", (size_t)n);
-    dir[n] = '\0';
+    if (!folder_of(path, dir)) return;
     const int fd = open(dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
     if (fd < 0) return;
     (void)fsync(fd);
@@ -212,6 +253,10 @@ status file_writer_commit(file_writer *w, error *e)
         s = io_error(e, w->beside, "sync");
         goto done;
     }
+    if (w->nameless) {
+        TRY_GOTO(s, take_name(w, e), done);
+        w->nameless = false;
+    }
     const int closed = close(w->fd);
     w->fd = -1;
     if (closed != 0) {
@@ -224,7 +269,7 @@ status file_writer_commit(file_writer *w, error *e)
     }
     sync_folder(w->path);
 done:
-    if (s) (void)unlink(w->beside);
+    if (s && !w->nameless) (void)unlink(w->beside);
     free_writer(w);
     return s;
 }
@@ -232,7 +277,7 @@ done:
 void file_writer_abort(file_writer *w)
 {
     if (!w) return;
-    (void)unlink(w->beside);
+    if (!w->nameless) (void)unlink(w->beside);
     free_writer(w);
 }
 

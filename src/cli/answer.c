@@ -140,6 +140,19 @@ const char *answer_finish_name(ingot_finish f)
     return names[f];
 }
 
+void answer_explain(const answer *a)
+{
+    const bool cut = a->end.finish == INGOT_FINISH_LENGTH;
+    if (cut && !a->text.len && !a->n_calls && a->reasoning.len)
+        fprintf(stderr,
+                "ingot: cut at %d tokens while it was still reasoning (see --max-tokens, "
+                "--show-thinking, --no-thinking)\n",
+                a->end.usage->completion_tokens);
+    else if (cut)
+        fprintf(stderr, "ingot: the answer was cut at %d tokens (see --max-tokens)\n",
+                a->end.usage->completion_tokens);
+}
+
 static double rate(double n, double seconds)
 {
     return seconds > 0 ? n / seconds : 0;
@@ -174,7 +187,7 @@ void answer_stats(const answer *a, const ingot_model *m)
             if (u->blocks[i]) fprintf(stderr, " %d (%d times)", i, u->blocks[i]);
         fputc('\n', stderr);
     }
-    if (u->plain_s > 0)
+    if (u->plain_s > 0 && u->drafted > 0)
         fprintf(stderr, "plain      %.1f tok/s estimated: %.2f times that\n",
                 rate(decoded(u), u->plain_s), u->decode_s > 0 ? u->plain_s / u->decode_s : 0);
     ingot_model_info info;

@@ -23,6 +23,8 @@ void answer_init(answer *a, progress *bar);
 void answer_free(answer *a);
 /* Runs the request to its end. Ctrl-C cancels it: E_CANCELLED after what had come was printed. */
 status answer_run(answer *a, ingot_request *r, error *e);
+/* Says on stderr what an answer that was cut, or shows nothing, would leave open. */
+void answer_explain(const answer *a);
 /* The statistics of --stats, on stderr. */
 void answer_stats(const answer *a, const ingot_model *m);
 /* The object of --json on stdout. */

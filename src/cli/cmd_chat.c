@@ -134,9 +134,7 @@ static status turn(conversation *c, str text, error *e)
     if (s == OK || (s == E_CANCELLED && a.text.len))
         add_message(c, "assistant", buf_view(&a.text), buf_view(&a.reasoning));
     else c->messages.len = before;
-    if (s == OK && a.end.finish == INGOT_FINISH_LENGTH)
-        fprintf(stderr, "ingot: the answer was cut at %d tokens (see --max-tokens)\n",
-                a.end.usage->completion_tokens);
+    if (s == OK) answer_explain(&a);
     if (s == OK && c->how.stats) answer_stats(&a, c->base.model);
     answer_free(&a);
     ingot_release(r);
@@ -229,6 +227,7 @@ static status converse(conversation *c, error *e)
         if (s == E_CANCELLED && !c->in.terminal) break;
         if (s && s != E_CANCELLED) {
             const int code = setup_fail(e);
+            if (s == E_LIMIT) fputs("hint: /reset forgets the conversation\n", stderr);
             if (!c->in.terminal) c->code = code;
         }
     }

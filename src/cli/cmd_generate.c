@@ -92,6 +92,10 @@ static status read_input(generate *g, error *e)
                          sources);
     if (g->messages && (g->system || g->raw))
         return error_set(e, E_ARG, "--messages: does not go together with --system or --raw");
+    if ((g->raw || g->tokens) && (g->tools || g->system || g->how.no_thinking || g->how.effort))
+        return error_set(e, E_ARG,
+                         "--raw: without the template, --tools, --system, --no-thinking and "
+                         "--reasoning-effort say nothing");
     if (g->tokens && g->system)
         return error_set(e, E_ARG, "--tokens: does not go together with --system");
     TRY(read_file(g->tools, &g->tools_text, e));
@@ -107,6 +111,10 @@ static status read_input(generate *g, error *e)
         if (!g->prompt_text) return error_set(e, E_NOMEM, "--prompt: out of memory");
     }
     if (g->prompt_len == 0) return error_set(e, E_ARG, "--prompt: empty, want text");
+    if (!str_utf8_valid((str){ g->prompt_text, g->prompt_len }) ||
+        (g->system && !str_utf8_valid(str_from(g->system))))
+        return error_set(e, E_ARG, "%s: not UTF-8",
+                         g->system ? "--prompt or --system" : "--prompt");
     return g->raw ? OK : build_messages(g, e);
 }
 
@@ -152,6 +160,7 @@ static status run(void *arg, error *e)
     if (a.print && a.printed) putchar('\n');
     fflush(stdout);
     if (s == OK && g->base.json) s = answer_json(&a, r, e);
+    if (s == OK && a.print) answer_explain(&a);
     if (s == OK && g->how.stats) answer_stats(&a, g->base.model);
     answer_free(&a);
     ingot_release(r);

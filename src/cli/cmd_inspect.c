@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "base/jsonw.h"
 #include "cli/cmd.h"
 #include "cli/setup.h"
 #include "tools/doctor.h"
@@ -17,48 +18,87 @@ typedef struct inspection {
     bool verify, quiet;
 } inspection;
 
-static status describe(const pack *p, const inspect_options *o, error *e)
-{
-    buf out;
-    buf_init(&out, MOST_OUTPUT);
-    status s = inspect_write(p, o, &out, e);
-    if (s == OK) s = buf_status(&out, "inspect", e);
-    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
-    buf_free(&out);
-    return s;
-}
-
 static void draw(void *arg, uint64_t done, uint64_t total)
 {
     progress_draw(arg, "reading", done, total);
 }
 
-/* Ends in `ok`, or in the list of faults (E_UNSUPPORTED: exit 3). */
-static status examine(const pack *p, const pack *drafter, bool quiet, error *e)
+/* The findings as a member of the object that `out` holds. */
+static void write_verdict(const doctor_report *r, buf *out)
+{
+    jsonw w;
+    str rest = buf_view(&r->lines);
+    while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '}')) {
+        const bool closing = out->ptr[out->len - 1] == '}';
+        out->ptr[--out->len] = '\0';
+        if (closing) break;
+    }
+    buf_text(out, r->faults ? ",\"verify\":{\"ok\":false,\"findings\":"
+                            : ",\"verify\":{\"ok\":true,\"findings\":");
+    jsonw_init(&w, out);
+    jsonw_array(&w);
+    while (rest.len) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        const size_t n = end ? (size_t)(end - rest.ptr) : rest.len;
+        jsonw_str(&w, (str){ rest.ptr, n });
+        rest = str_sub(rest, end ? n + 1 : n, rest.len);
+    }
+    jsonw_end_array(&w);
+    buf_text(out, "}}\n");
+}
+
+/* Adds what the doctor finds to `out`; *faults counts. */
+static status examine(const pack *p, const pack *drafter, const inspection *i, buf *out,
+                      int *faults, error *e)
 {
     doctor_report r;
     progress bar;
-    progress_init(&bar, quiet);
+    progress_init(&bar, i->quiet);
     const status s = doctor_check(p, drafter, draw, &bar, &r, e);
     progress_clear(&bar);
-    const int faults = r.faults;
-    if (s == OK && r.lines.len) fwrite(r.lines.ptr, 1, r.lines.len, stdout);
+    if (s == OK) {
+        *faults = r.faults;
+        if (i->how.json) write_verdict(&r, out);
+        else {
+            buf_add(out, buf_view(&r.lines));
+            if (r.faults == 0) buf_text(out, "ok\n");
+        }
+    }
     doctor_free(&r);
+    return s;
+}
+
+static status report(const pack *p, const pack *drafter, const inspection *i, error *e)
+{
+    buf out;
+    int faults = 0;
+    buf_init(&out, MOST_OUTPUT);
+    status s = inspect_write(p, &i->how, &out, e);
+    if (s == OK && i->verify) s = examine(p, drafter, i, &out, &faults, e);
+    if (s == OK) s = buf_status(&out, "inspect", e);
+    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
+    buf_free(&out);
     TRY(s);
-    if (faults == 0) puts("ok");
-    return faults ? error_set(e, E_UNSUPPORTED, "%s: %d faults", pack_folder(p), faults) : OK;
+    if (faults == 0) return OK;
+    return error_set(e, E_UNSUPPORTED, "%s: %d %s", i->folder, faults,
+                     faults == 1 ? "fault" : "faults");
 }
 
 static status run(void *arg, error *e)
 {
     const inspection *i = arg;
     pack *p = NULL, *drafter = NULL;
+    if (i->drafter && !i->verify) return error_set(e, E_ARG, "--drafter: only with --verify");
     if (!file_is_dir(i->folder))
         return error_set(e, E_IO, "inspect: %s: no such folder", i->folder);
     status s = pack_open(&p, i->folder, i->config_path, e);
-    if (s == OK && i->drafter) s = pack_open(&drafter, i->drafter, NULL, e);
-    if (s == OK) s = describe(p, &i->how, e);
-    if (s == OK && i->verify) s = examine(p, drafter, i->quiet, e);
+    if (s == OK && i->drafter) s = pack_open(&drafter, i->drafter, i->config_path, e);
+    if (s == OK && drafter && pack_get_kind(drafter) != PACK_DRAFTER)
+        s = error_set(e, E_UNSUPPORTED, "%s: found a king, want a drafter", i->drafter);
+    if (s == OK && drafter && pack_get_kind(p) == PACK_DRAFTER)
+        s = error_set(e, E_UNSUPPORTED, "%s: found a drafter, want a king beside --drafter",
+                      i->folder);
+    if (s == OK) s = report(p, drafter, i, e);
     if (drafter) pack_close(drafter);
     if (p) pack_close(p);
     return s;

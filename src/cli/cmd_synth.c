@@ -2,6 +2,7 @@
  */
 #include <stdio.h>
 
+#include "base/file.h"
 #include "cli/cmd.h"
 #include "cli/setup.h"
 #include "tools/synth.h"
@@ -18,10 +19,19 @@ typedef struct synthesis {
     synth_options o;
 } synthesis;
 
+static status refuse_entry(void *arg, const char *name, error *e)
+{
+    return error_set(e, E_ARG, "synth: %s: found %s in it, want a new or empty folder",
+                     (const char *)arg, name);
+}
+
 static status run(void *arg, error *e)
 {
     synthesis *y = arg;
     progress bar;
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", y->folder);
+    if (file_exists(folder)) TRY(file_list(folder, refuse_entry, folder, e));
     if (!y->o.shape)
         return error_set(e, E_ARG, "synth: want --shape king-27b, drafter-27b or a JSON file");
     progress_init(&bar, y->quiet);

@@ -183,6 +183,7 @@ static status read_ids(const json_node *array, ingot_tokens *out, error *e)
         int64_t id;
         if (!json_i64(json_at(array, i), &id) || id < INT32_MIN || id > INT32_MAX) {
             mem_free(out->ids);
+            out->ids = NULL;
             return error_set(e, E_ARG, "ids: item %zu: found %s, want a token id", i,
                              json_kind_name(json_at(array, i)));
         }

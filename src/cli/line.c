@@ -2,6 +2,7 @@
  * time. */
 #include "cli/line.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,18 +11,26 @@
 #include <editline/readline.h>
 #endif
 
+#include "cli/setup.h"
 #include "base/banned.h"
 
 void line_open(line *l)
 {
     l->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    if (!l->terminal) return;
+    /* the editor drops what the locale cannot hold; numbers keep their decimal point */
+    if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1) setlocale(LC_CTYPE, "C.UTF-8");
 }
 
 #ifdef INGOT_EDIT
 static bool edited(const char *prompt, buf *out)
 {
-    char *text = readline(prompt);
-    if (!text) return false;
+    char *text;
+    while (!(text = readline(prompt))) {
+        if (!setup_interrupted()) return false;
+        setup_clear_interrupt(); /* Ctrl-C drops the line, not the conversation */
+        putchar('\n');
+    }
     if (*text) add_history(text);
     buf_text(out, text);
     free(text); /* libedit's own allocation */

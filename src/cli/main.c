@@ -1,4 +1,5 @@
 /* main.c - the `ingot` command: finds the subcommand and runs it. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,6 +71,16 @@ static int unknown(const char *name)
     return EXIT_USAGE;
 }
 
+/* What was printed must have arrived. */
+static int flushed(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fprintf(stderr, "ingot: stdout: cannot write: %s\n",
+            errno ? strerror(errno) : "an earlier write failed");
+    return code ? code : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     char help_option[] = "--help";
@@ -77,20 +88,17 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     const bool is_help =
         strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
-    if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
-        version();
-        return EXIT_DONE;
+    const bool is_version = strcmp(name, "--version") == 0 || strcmp(name, "version") == 0;
+    if (argc == 1) {
+        help(stderr);
+        return EXIT_USAGE;
     }
-    if (is_help && argc <= 2) {
-        help(argc > 1 ? stdout : stderr);
-        return argc > 1 ? EXIT_DONE : EXIT_USAGE;
+    if (is_version || (is_help && argc == 2)) {
+        if (is_version) version();
+        else help(stdout);
+        return flushed(EXIT_DONE);
     }
     const command *c = find(is_help ? argv[2] : name);
     if (!c) return unknown(is_help ? argv[2] : name);
-    const int code = is_help ? c->run(1, ask_help) : c->run(argc - 2, argv + 2);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "ingot: stdout: cannot write\n");
-        return code ? code : EXIT_FAILED;
-    }
-    return code;
+    return flushed(is_help ? c->run(1, ask_help) : c->run(argc - 2, argv + 2));
 }

@@ -12,7 +12,7 @@ void sampling_init(sampling *s)
         { OPTION_TEXT, "block", 0, &s->block, "B|auto",
           "rows verified per step: B-1 drafts and 1 token; 1 is plain (default auto)", 0, 0, NULL },
         { OPTION_INT, "max-tokens", 'n', &s->max_tokens, "N",
-          "most tokens to generate (default 512)", 1, 1 << 24, NULL },
+          "most tokens to generate (default 512)", 1, 1 << 24, &s->max_tokens_given },
         { OPTION_FLAG, "show-thinking", 0, &s->show_thinking, NULL, "print the reasoning too", 0, 0,
           NULL },
         { OPTION_FLAG, "no-thinking", 0, &s->no_thinking, NULL,
@@ -58,6 +58,7 @@ status sampling_get(const sampling *s, ingot_sampling *out, error *e)
     out->has_seed = s->has_seed;
     out->seed = s->seed;
     out->max_tokens = s->max_tokens;
+    out->fit_context = !s->max_tokens_given;
     out->thinking_budget = s->thinking_budget;
     out->no_copy = s->no_copy;
     out->stop = s->stop.items;

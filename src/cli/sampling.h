@@ -8,7 +8,7 @@ typedef struct sampling {
     double temperature, top_p, min_p, presence, frequency, repetition;
     int top_k, max_tokens, thinking_budget;
     uint64_t seed;
-    bool has_seed, no_thinking, show_thinking, stats, no_copy;
+    bool has_seed, max_tokens_given, no_thinking, show_thinking, stats, no_copy;
     const char *block, *effort;
     option_list stop;
     option options[20];

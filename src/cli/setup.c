@@ -68,8 +68,22 @@ static status shipped(char *out, size_t cap, const char *part, error *e)
         e, E_ARG, "no model: no --king, no $INGOT_KING, and no models/nugget beside the program");
 }
 
+static status check_cpu(const char *cpu, error *e)
+{
+    static const char *const tiers[] = {
+        "ref", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm"
+    };
+    for (size_t i = 0; cpu && i < sizeof tiers / sizeof *tiers; i++)
+        if (strcmp(cpu, tiers[i]) == 0) return OK;
+    return cpu ? error_set(e, E_ARG,
+                           "--cpu: found %s, want ref, avx2, avxvnni, avx512, amx, neon or i8mm",
+                           cpu)
+               : OK;
+}
+
 status setup_resolve(setup *s, error *e)
 {
+    TRY(check_cpu(s->cpu, e));
     progress_init(&s->bar, s->quiet);
     const char *king = s->king ? s->king : getenv("INGOT_KING");
     const char *drafter = s->drafter ? s->drafter : getenv("INGOT_DRAFTER");

@@ -82,10 +82,27 @@ typedef struct key {
     int *value;
 } key;
 
+/* Reads the keys and refuses others: a misspelt one would silently mean the size of the 27B shape.
+ */
 static status read_ints(fields f, const key *keys, size_t n, error *e)
 {
+    static const char *const others[] = { "kind", "rope_theta", "target_layer_ids" };
+    void *it = NULL;
+    str name;
+    const json_node *value;
     for (size_t i = 0; i < n; i++) {
         TRY(field_opt_int(f, keys[i].name, 1, 1 << 24, keys[i].value, e));
+    }
+    while (json_each(f.object, &it, &name, &value)) {
+        bool known = false;
+        for (size_t i = 0; i < n; i++) known |= str_eq(name, str_from(keys[i].name));
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            known |= str_eq(name, str_from(others[i]));
+        if (!known) {
+            return error_set(e, E_ARG,
+                             "%s: found the key \"%.*s\", want such as \"num_hidden_layers\"",
+                             f.file, (int)(name.len < 60 ? name.len : 60), name.ptr);
+        }
     }
     return OK;
 }
@@ -325,7 +342,7 @@ static status save_text(synth *s, const char *name, error *e)
 }
 
 /* config.json, read back by the reader of packs: what it refuses, we refuse to write. */
-static status write_configs(synth *s, error *e)
+static status check_config(synth *s, error *e)
 {
     buf_clear(&s->text);
     if (s->is_drafter) write_drafter_config(s);
@@ -333,7 +350,12 @@ static status write_configs(synth *s, error *e)
     TRY(buf_status(&s->text, "config.json", e));
     const status r = config_parse(&s->parsed, buf_view(&s->text), s->o->shape, e);
     if (r && r != E_NOMEM && e) e->code = E_ARG;
-    if (r) return r == E_NOMEM ? r : E_ARG;
+    return !r || r == E_NOMEM ? r : E_ARG;
+}
+
+/* After check_config, whose text is still there. */
+static status write_configs(synth *s, error *e)
+{
     TRY(file_make_dirs(s->folder, e));
     TRY(save_text(s, "config.json", e));
     if (s->is_drafter) return OK;
@@ -528,6 +550,7 @@ static status write_weights(synth *s, error *e)
     if (!r) r = file_join(path, sizeof path, s->folder, "model.safetensors", e);
     if (!r) r = safetensors_writer_new(&w, e);
     if (!r) r = declare_all(s, w, e);
+    if (!r) r = write_configs(s, e); /* nothing is written before everything was found possible */
     if (!r) r = safetensors_writer_begin(w, path, e);
     for (size_t i = 0; i < s->n_parts && !r; i++) r = write_part(s, w, (int)i, table, chunk, e);
     if (!r) {
@@ -544,7 +567,7 @@ static status run(synth *s, error *e)
 {
     TRY(read_shape(s, e));
     TRY(s->is_drafter ? plan_drafter(&s->plan, &s->drafter, e) : plan_king(&s->plan, &s->king, e));
-    TRY(write_configs(s, e));
+    TRY(check_config(s, e));
     return write_weights(s, e);
 }
 

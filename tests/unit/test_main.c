@@ -68,14 +68,59 @@ TEST(command_lines_that_are_wrong)
     expect_refusal("generate -p x --tokens f", 2, "found 2 prompts");
     expect_refusal("generate -p x --block many", 2, "--block");
     expect_refusal("generate --quiet -p x --block 9", 2, "block");
-    expect_refusal("generate --quiet -p x --cpu z80", 3, "z80");
+    expect_refusal("generate --quiet -p x --cpu z80", 2, "z80");
     expect_refusal("generate -p x --image cat.png", 3, "text only");
     expect_refusal("synth /tmp/ingot-no --shape king-9b", 1, "king-9b");
     EXPECT_INT(run(""), 2);
 }
 
+TEST(options_that_contradict_each_other)
+{
+    expect_refusal("generate --quiet --raw -p x --system y" KING, 2, "--raw");
+    EXPECT_INT(system("printf 'caf\\351' > /tmp/ingot-test-latin"), 0);
+    expect_refusal("generate --quiet -p - < /tmp/ingot-test-latin" KING, 2, "UTF-8");
+    unlink("/tmp/ingot-test-latin");
+    FILE *f = fopen("/tmp/ingot-test-shape.json", "w");
+    fputs("{\"kind\":\"king\",\"layers\":5}", f);
+    fclose(f);
+    expect_refusal("synth /tmp/ingot-test-none --shape /tmp/ingot-test-shape.json", 2,
+                   "\"layers\"");
+    f = fopen("/tmp/ingot-test-shape.json", "w");
+    fputs("{\"kind\":\"king\",\"hidden_size\":100}", f);
+    fclose(f);
+    expect_refusal("synth /tmp/ingot-test-none --shape /tmp/ingot-test-shape.json", 2, "100");
+    EXPECT(!file_exists("/tmp/ingot-test-none"));
+    unlink("/tmp/ingot-test-shape.json");
+    expect_refusal("inspect " NUGGET "king --verify --drafter " NUGGET "king", 3, "want a drafter");
+    expect_refusal("inspect " NUGGET "king --drafter " NUGGET "drafter-q8", 2, "--verify");
+    expect_refusal("synth " TEST_ROOT "/tests --shape king-27b", 2, "want a new or empty folder");
+    expect_refusal("detokenize --quiet" KING " <<'X'\n[\"a\"]\nX\n", 2, "want a token id");
+}
+
+TEST(inspect_verifies_in_one_object)
+{
+    json_doc *doc;
+    error e;
+    EXPECT_INT(run("inspect " NUGGET "king --verify --json --quiet"), 0);
+    EXPECT_OK(json_parse(&doc, str_from(out), 0, "stdout", &e), e);
+    EXPECT(json_is_true(json_get(json_get(json_root(doc), "verify"), "ok")));
+    json_free(doc);
+}
+
+TEST(a_short_context_shortens_the_answer)
+{
+    EXPECT_INT(run("generate --quiet --json --context 64 -p 'Write a bubble sort in C++.'" KING),
+               0);
+    EXPECT(strstr(out, "\"finish_reason\":\"length\""));
+    expect_refusal("generate --quiet --context 64 -n 100 -p x" KING, 1, "max_tokens");
+    EXPECT_INT(run("generate --quiet -n 3 -p 'What is 12 + 7?'" KING), 0);
+    EXPECT(strstr(err, "while it was still reasoning"));
+}
+
 TEST(help_and_version)
 {
+    EXPECT_INT(run("--version >/dev/full"), 1);
+    EXPECT(strstr(err, "cannot write"));
     EXPECT_INT(run("help"), 0);
     EXPECT(strstr(out, "generate") && strstr(out, "tokenize"));
     EXPECT_INT(run("help generate"), 0);
