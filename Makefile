@@ -10,8 +10,11 @@ all:
 	@scripts/deps
 	@[ -f $(B)/build.ninja ] || cmake --preset $(P)
 	@ninja -C $(B)
-run: all ## chat with the small pair that ships with ingot (ARGS=, KING=folder, DRAFTER=folder)
-	$(B)/ingot chat $(PAIR) $(ARGS)
+run: ## chat with the small pair that ships with ingot (ARGS=, KING=folder, DRAFTER=folder)
+	@scripts/deps >&2
+	@[ -f $(B)/build.ninja ] || cmake --preset $(P) >&2
+	@ninja -C $(B) ingot >&2
+	@$(B)/ingot chat $(PAIR) $(ARGS)
 test: all ## all tests (P=asan, tsan, debug, clang: in that build)
 	ctest --test-dir $(B) --output-on-failure --output-junit junit.xml -j $$(getconf _NPROCESSORS_ONLN)
 bench: all ## measure speed (ARGS=, KING=, DRAFTER=)

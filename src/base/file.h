@@ -34,6 +34,7 @@ status file_writer_commit(file_writer *w, error *e);
 void file_writer_abort(file_writer *w);
 
 bool file_exists(const char *path);
+bool file_same(const char *a, const char *b); /* both exist and are one file */
 bool file_is_dir(const char *path);
 bool file_size(const char *path, uint64_t *bytes);
 status file_make_dirs(const char *path, error *e);

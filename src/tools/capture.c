@@ -139,6 +139,8 @@ static status run_chunk(capture *p, int n, error *e)
 static status open_all(capture *p, error *e)
 {
     const capture_options *o = p->o;
+    if (file_same(o->tokens, o->out))
+        return error_set(e, E_ARG, "--out: %s is the token file itself", o->out);
     TRY(runner_read_sequences(&p->in, o->tokens, e));
     const runner_options ro = { o->king,     o->f32,         o->cpu,
                                 o->threads,  p->in.longest,  o->logits != CAPTURE_LAST,

@@ -347,11 +347,31 @@ static status open_teacher(comparison *c, const runner_options *like, error *e)
     return OK;
 }
 
+/* A capture holds its tokens; a token file beside it must say the same. */
+static status check_tokens(const comparison *c, error *e)
+{
+    sequences s;
+    TRY(runner_read_sequences(&s, c->o->tokens, e));
+    status st = OK;
+    for (int i = 0; st == OK && i < c->in.n; i++) {
+        const int number = c->index[i];
+        const bool same =
+            number < s.n && s.len[number] == c->in.len[i] &&
+            memcmp(s.ids[number], c->in.ids[i], sizeof(int32_t) * (size_t)c->in.len[i]) == 0;
+        if (!same)
+            st = error_set(e, E_ARG, "%s: sequence %d is not the one that %s was made of",
+                           c->o->tokens, number, c->o->against);
+    }
+    runner_free_sequences(&s);
+    return st;
+}
+
 static status open_all(comparison *c, error *e)
 {
     const fidelity_options *o = c->o;
     const bool folder = file_is_dir(o->against);
     TRY(folder ? read_tokens(c, e) : open_capture(c, e));
+    if (!folder && o->tokens) TRY(check_tokens(c, e));
     const runner_options ro = { o->king,       o->f32, o->cpu,      o->threads,
                                 c->in.longest, true,   o->progress, o->progress_arg };
     TRY(runner_open(&c->king, &ro, e));

@@ -15,7 +15,7 @@
 typedef struct fidelity_options {
     const char *king;
     const char *against; /* a capture file, or another king's folder (the teacher) */
-    const char *tokens;  /* with a folder: the token file; with a capture NULL: it holds its own */
+    const char *tokens;  /* the token file; with a capture it may be NULL, else it must agree */
     int hidden_every;  /* with a folder: layers n-1, 2n-1, ...; 0: none. A capture's own layers are
                           compared */
     bool f32;          /* the king's arithmetic; the teacher of a folder always runs in f32 */
