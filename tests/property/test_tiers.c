@@ -48,7 +48,7 @@ static void functions(const cpu_ops *t)
                 if (pass % 2) x[i] = (float)(int32_t)u * 0x1p-24f;
             }
             t->eval((cpu_function)f, got, x, N);
-            cpu_ref.eval((cpu_function)f, want, x, N);
+            ref_ops.eval((cpu_function)f, want, x, N);
             expect_same("function", f, got, want, N * sizeof *got);
         }
     }
@@ -72,7 +72,7 @@ static void rows(const cpu_ops *t)
         const cpu_ops *o = t;                                     \
         float *y = got;                                           \
         call;                                                     \
-        o = &cpu_ref;                                             \
+        o = &ref_ops;                                             \
         y = want;                                                 \
         call;                                                     \
         expect_same(#call, n, got, want, 2 * MOST * sizeof *got); \
@@ -88,10 +88,10 @@ static void rows(const cpu_ops *t)
         BOTH(memcpy(y, x, bytes); o->head_gate(y, z, n));
         BOTH(memcpy(y, x, bytes); o->rope(y, w, z, n / 2));
         BOTH(y[0] = o->finite(x, (size_t)n));
-        EXPECT_INT(t->argmax(x, n), cpu_ref.argmax(x, n));
+        EXPECT_INT(t->argmax(x, n), ref_ops.argmax(x, n));
         int32_t ids[2][40];
         for (int k = 1; k < 40; k += 7) {
-            EXPECT_INT(t->topk(x, n, k, ids[0], got), cpu_ref.topk(x, n, k, ids[1], want));
+            EXPECT_INT(t->topk(x, n, k, ids[0], got), ref_ops.topk(x, n, k, ids[1], want));
             expect_same("topk", n, got, want, (size_t)(k < n ? k : n) * sizeof *got);
             expect_same("topk ids", n, ids[0], ids[1], (size_t)(k < n ? k : n) * sizeof **ids);
         }
@@ -100,8 +100,8 @@ static void rows(const cpu_ops *t)
     for (int n = 0; n < 300; n++) {
         if (n == 150) x[n / 3] = NAN, x[n / 2] = -INFINITY, x[n / 4] = -0.0f;
         int32_t ids[2][40];
-        EXPECT_INT(t->argmax(x, n), cpu_ref.argmax(x, n));
-        EXPECT_INT(t->topk(x, n, 40, ids[0], got), cpu_ref.topk(x, n, 40, ids[1], want));
+        EXPECT_INT(t->argmax(x, n), ref_ops.argmax(x, n));
+        EXPECT_INT(t->topk(x, n, 40, ids[0], got), ref_ops.topk(x, n, 40, ids[1], want));
         expect_same("topk ids", n, ids[0], ids[1], (size_t)(n < 40 ? n : 40) * sizeof **ids);
     }
     mem_free(x);
@@ -122,10 +122,10 @@ static void rotation_and_quantization(const cpu_ops *t)
     for (int i = 0; i < MOST; i++) signs[i] = i * i % 7 < 3 ? 1.0f : -1.0f;
     for (int block = 16; block <= MOST; block *= 2) {
         t->rotate(got, x, signs, block);
-        cpu_ref.rotate(want, x, signs, block);
+        ref_ops.rotate(want, x, signs, block);
         expect_same("rotate", block, got, want, (size_t)block * sizeof *got);
         t->unrotate(got, x, signs, block);
-        cpu_ref.unrotate(want, x, signs, block);
+        ref_ops.unrotate(want, x, signs, block);
         expect_same("unrotate", block, got, want, (size_t)block * sizeof *got);
     }
     for (int pass = 0; pass < 200; pass++) {
@@ -140,7 +140,7 @@ static void rotation_and_quantization(const cpu_ops *t)
         for (int group = 32; group <= 128; group *= 2) {
             for (int g = 0; g < MOST / group; g++) {
                 scale[0][g] = t->quantize(q[0] + g * group, &sum[0][g], x + g * group, group);
-                scale[1][g] = cpu_ref.quantize(q[1] + g * group, &sum[1][g], x + g * group, group);
+                scale[1][g] = ref_ops.quantize(q[1] + g * group, &sum[1][g], x + g * group, group);
             }
             expect_same("codes", group, q[0], q[1], MOST);
             expect_same("scales", group, scale[0], scale[1],
@@ -165,14 +165,14 @@ static void convolutions(const cpu_ops *t)
         for (int from = 0; from < CHANNELS; from += 37) {
             const int to = from + 61 < CHANNELS ? from + 61 : CHANNELS;
             t->conv(got, x, window, w, taps, CHANNELS, ROWS, from, to);
-            cpu_ref.conv(want, x, window, w, taps, CHANNELS, ROWS, from, to);
+            ref_ops.conv(want, x, window, w, taps, CHANNELS, ROWS, from, to);
             expect_same("conv", taps, got, want, ALL * sizeof *got);
         }
     for (int have = 1; have <= 3; have++)
         for (int group = 1; group <= 75; group++) {
             if (CHANNELS % group) continue;
             t->dynconv(got, x + 2 * CHANNELS, CHANNELS, w, window, have, group);
-            cpu_ref.dynconv(want, x + 2 * CHANNELS, CHANNELS, w, window, have, group);
+            ref_ops.dynconv(want, x + 2 * CHANNELS, CHANNELS, w, window, have, group);
             expect_same("dynconv", group, got, want, CHANNELS * sizeof *got);
         }
     mem_free(x);
@@ -224,7 +224,7 @@ static void recurrence(const cpu_ops *t)
                                           .old_k_stride = (size_t)dim,
                                           .old_delta = old + OLD * dim,
                                           .old_g = g + 1 };
-                    (side ? &cpu_ref : t)->gdn(&job);
+                    (side ? &ref_ops : t)->gdn(&job);
                     for (int k = 0; k < 16; k++) g[k] = sqrtf(1.0f / g[k] - 1.0f);
                 }
                 expect_same("state", dim, state[0], state[1], floats_of_state * sizeof *start);
@@ -253,7 +253,7 @@ static void attention_of(const cpu_ops *t, kv_type type, int dim)
             memset(blocks[side][i], 0xff, bytes);
             for (int slot = 0; slot < KV_PAGE; slot++)
                 if (i != 5 || slot < 30) /* nothing stands beyond position 350 */
-                    (side ? &cpu_ref : t)
+                    (side ? &ref_ops : t)
                         ->kv_store(type, dim, blocks[side][i], slot, x + 2 * slot * dim,
                                    x + (2 * slot + 1) * dim);
         }
@@ -282,10 +282,10 @@ static void attention_of(const cpu_ops *t, kv_type type, int dim)
             }
         }
         t->attend(type, dim, blocks[0], q[0], n);
-        cpu_ref.attend(type, dim, blocks[1], q[1], n);
+        ref_ops.attend(type, dim, blocks[1], q[1], n);
         expect_same("attend", dim, out[0], out[1], (size_t)(n * (dim + 2)) * sizeof(float));
         for (int side = 0; side < 2; side++) {
-            const cpu_ops *o = side ? &cpu_ref : t;
+            const cpu_ops *o = side ? &ref_ops : t;
             total[side][dim + 1] = 0;
             for (int i = 0; i < n; i++)
                 o->attend_merge(total[side], total[side] + dim, q[side][i].out, q[side][i].max_sum,
@@ -321,7 +321,7 @@ static void matmul_of(const cpu_ops *t, const weight_kind *kind, int n_out, int 
     float *x = random_floats((size_t)(count * n_in), 5), *got = floats((size_t)count * width),
           *want = floats((size_t)count * width);
     t->matmul_f32(&w.tiles, x, count, got, width, 0, strips);
-    cpu_ref.matmul_f32(&w.tiles, x, count, want, width, 0, strips);
+    ref_ops.matmul_f32(&w.tiles, x, count, want, width, 0, strips);
     expect_same(kind->name, count, got, want, (size_t)count * width * sizeof *got);
     if (group > 1) {
         const size_t groups = (size_t)count * (size_t)(n_in / group);
@@ -334,7 +334,7 @@ static void matmul_of(const cpu_ops *t, const weight_kind *kind, int n_out, int 
         for (int r = 0; r < count; r++)
             for (int g = 0; g < n_in / group; g++) {
                 const size_t at = cpu_act_at(count, n_in / group, r, g);
-                a.scale[at] = cpu_ref.quantize(a.q + at * (size_t)group, &a.sum[at],
+                a.scale[at] = ref_ops.quantize(a.q + at * (size_t)group, &a.sum[at],
                                                x + r * n_in + g * group, group);
             }
         if (extreme) /* K4: the largest sums that exist, of both signs */
@@ -347,7 +347,7 @@ static void matmul_of(const cpu_ops *t, const weight_kind *kind, int n_out, int 
                 }
             }
         t->matmul_q8(&w.tiles, &a, count, got, width, 0, strips);
-        cpu_ref.matmul_q8(&w.tiles, &a, count, want, width, 0, strips);
+        ref_ops.matmul_q8(&w.tiles, &a, count, want, width, 0, strips);
         expect_same(kind->name, count, got, want, (size_t)count * width * sizeof *got);
         mem_free(a.q);
         mem_free(a.scale);
@@ -486,4 +486,32 @@ TEST(K3_neon_attention)
 TEST(K3_K4_neon_matmuls)
 {
     matmuls(tier("neon"));
+}
+TEST(K3_amx_functions)
+{
+    functions(tier("amx"));
+}
+TEST(K3_amx_rows)
+{
+    rows(tier("amx"));
+}
+TEST(K3_amx_rotation_and_quantization)
+{
+    rotation_and_quantization(tier("amx"));
+}
+TEST(K3_amx_convolutions)
+{
+    convolutions(tier("amx"));
+}
+TEST(K3_amx_recurrence)
+{
+    recurrence(tier("amx"));
+}
+TEST(K3_amx_attention)
+{
+    attention(tier("amx"));
+}
+TEST(K3_K4_amx_matmuls)
+{
+    matmuls(tier("amx"));
 }

@@ -28,7 +28,7 @@ TEST(functions_keep_their_bits)
         uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a over words */
         for (uint32_t i = 0; i < 65536; i++) {
             float x = float_of(i * 65537u), y;
-            cpu_ref.eval((cpu_function)f, &y, &x, 1);
+            ref_ops.eval((cpu_function)f, &y, &x, 1);
             hash = (hash ^ bits_of(y)) * 0x100000001b3u;
         }
         if (hash != want[f])
@@ -53,7 +53,7 @@ TEST(K7_functions_within_two_ulp)
                 i % 2 ? float_of(i * 4096u + i % 4096) : (float)((int)i - (1 << 19)) * 0x1p-12f;
             float y;
             if (!isfinite(x)) continue;
-            cpu_ref.eval((cpu_function)f, &y, &x, 1);
+            ref_ops.eval((cpu_function)f, &y, &x, 1);
             const double want = truth((cpu_function)f, (double)x);
             if (f == CPU_EXP && x > 0x1.62e42ep+6f) {
                 EXPECT(isinf(y));
@@ -81,7 +81,7 @@ TEST(edges_of_functions)
     for (int f = CPU_EXP; f <= CPU_TANH; f++)
         for (int i = 0; i < 5; i++) {
             float y;
-            cpu_ref.eval((cpu_function)f, &y, &x[i], 1);
+            ref_ops.eval((cpu_function)f, &y, &x[i], 1);
             if (bits_of(y) != want[f][i])
                 FAIL("function %d of %g: got %08x, want %08x", f, (double)x[i], bits_of(y),
                      want[f][i]);
@@ -89,14 +89,14 @@ TEST(edges_of_functions)
 }
 TEST(selfcheck_sees_flush_to_zero)
 {
-    EXPECT_INT(cpu_ref.selfcheck(), 0);
+    EXPECT_INT(ref_ops.selfcheck(), 0);
 #if defined(__x86_64__)
     const unsigned csr = _mm_getcsr();
     _mm_setcsr(csr | 0x8040); /* FTZ and DAZ, as a library linked with fast-math sets them */
-    const unsigned bad = cpu_ref.selfcheck();
+    const unsigned bad = ref_ops.selfcheck();
     const bool ok = fpenv_ok();
     const uint64_t found = fpenv_set();
-    const unsigned good = cpu_ref.selfcheck();
+    const unsigned good = ref_ops.selfcheck();
     fpenv_restore(found);
     _mm_setcsr(csr);
     EXPECT_INT(bad, CPU_BAD_SUBNORM);
@@ -114,7 +114,7 @@ TEST(K7_norms_against_f64)
               *y = floats((size_t)n);
         double sum = 0;
         for (int i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
-        cpu_ref.rmsnorm(y, x, w, n, 1e-6f);
+        ref_ops.rmsnorm(y, x, w, n, 1e-6f);
         const double r = 1 / sqrt(sum / n + 1e-6);
         for (int i = 0; i < n; i++)
             EXPECT(fabs((double)y[i] - (double)x[i] * r * (double)w[i]) <=
@@ -132,7 +132,7 @@ TEST(K7_topk_against_sorting)
         rng r = { (uint64_t)run };
         for (int i = 0; i < 200; i++) x[i] = (float)rng_below(&r, 40);
         const int k = 1 + (int)rng_below(&r, 199);
-        EXPECT_INT(cpu_ref.topk(x, 200, k, ids, values), k);
+        EXPECT_INT(ref_ops.topk(x, 200, k, ids, values), k);
         for (int i = 0; i < k; i++) { /* rank i: exactly i elements come before it */
             int before = 0;
             for (int j = 0; j < 200; j++)

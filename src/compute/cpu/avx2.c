@@ -36,6 +36,8 @@ INLINE void settle(__m256i *wide, __m256i *narrow)
 }
 #include "compute/cpu/tiles256.inc"
 
-const cpu_ops cpu_avx2 = {
-    .name = "avx2", .matmul_q8 = matmul_q8, .matmul_f32 = matmul_f32, OPS_TABLE
-};
+const cpu_ops avx2_ops = { .name = "avx2",
+                           .selfcheck = op_selfcheck,
+                           .matmul_q8 = matmul_q8,
+                           .matmul_f32 = matmul_f32,
+                           OPS_TABLE };

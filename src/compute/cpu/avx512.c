@@ -295,6 +295,8 @@ static void matmul_f32(const tile_matrix *w, const float *x, int rows, float *y,
         }
 }
 
-const cpu_ops cpu_avx512 = {
-    .name = "avx512", .matmul_q8 = matmul_q8, .matmul_f32 = matmul_f32, OPS_TABLE
-};
+const cpu_ops avx512_ops = { .name = "avx512",
+                             .selfcheck = op_selfcheck,
+                             .matmul_q8 = matmul_q8,
+                             .matmul_f32 = matmul_f32,
+                             OPS_TABLE };

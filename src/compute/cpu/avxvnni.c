@@ -25,6 +25,8 @@ INLINE void settle(__m256i *wide, __m256i *narrow)
 }
 #include "compute/cpu/tiles256.inc"
 
-const cpu_ops cpu_avxvnni = {
-    .name = "avxvnni", .matmul_q8 = matmul_q8, .matmul_f32 = matmul_f32, OPS_TABLE
-};
+const cpu_ops avxvnni_ops = { .name = "avxvnni",
+                              .selfcheck = op_selfcheck,
+                              .matmul_q8 = matmul_q8,
+                              .matmul_f32 = matmul_f32,
+                              OPS_TABLE };

@@ -134,13 +134,14 @@ enum {
     CPU_BAD_ROUND = 8,    /* not round to nearest even */
     CPU_BAD_ASSOC = 16,   /* (a+b)-b was simplified */
     CPU_BAD_RECIP = 32,   /* x/y became x*(1/y) */
-    CPU_BAD_NAN = 64      /* comparisons assume that NaN does not exist */
+    CPU_BAD_NAN = 64,     /* comparisons assume that NaN does not exist */
+    CPU_BAD_TILES = 128   /* a tile product is wrong */
 };
 
-extern const cpu_ops cpu_ref;
+extern const cpu_ops ref_ops;
 #if defined(__x86_64__)
-extern const cpu_ops cpu_avx2, cpu_avxvnni, cpu_avx512, cpu_amx;
+extern const cpu_ops avx2_ops, avxvnni_ops, avx512_ops, amx_ops;
 #elif defined(__aarch64__)
-extern const cpu_ops cpu_neon;
+extern const cpu_ops neon_ops;
 #endif
 #endif

@@ -3,6 +3,10 @@
 #include "compute/cpu/features.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -12,15 +16,18 @@
 #include "base/banned.h"
 
 #if defined(__x86_64__)
-enum { AVX2 = 1, AVXVNNI = 2, AVX512 = 4 };
+enum { AVX2 = 1, AVXVNNI = 2, AVX512 = 4, AMX = 8 };
 static const features table[] = {
+    { AMX | AVX512 | AVXVNNI | AVX2,
+      "amx avx512 avxvnni avx2 ref",
+      { &amx_ops, &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
     { AVX512 | AVXVNNI | AVX2,
       "avx512 avxvnni avx2 ref",
-      { &cpu_avx512, &cpu_avxvnni, &cpu_avx2, &cpu_ref, NULL } },
-    { AVX512 | AVX2, "avx512 avx2 ref", { &cpu_avx512, &cpu_avx2, &cpu_ref, NULL } },
-    { AVXVNNI | AVX2, "avxvnni avx2 ref", { &cpu_avxvnni, &cpu_avx2, &cpu_ref, NULL } },
-    { AVX2, "avx2 ref", { &cpu_avx2, &cpu_ref, NULL } },
-    { 0, "ref", { &cpu_ref, NULL } },
+      { &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
+    { AVX512 | AVX2, "avx512 avx2 ref", { &avx512_ops, &avx2_ops, &ref_ops, NULL } },
+    { AVXVNNI | AVX2, "avxvnni avx2 ref", { &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
+    { AVX2, "avx2 ref", { &avx2_ops, &ref_ops, NULL } },
+    { 0, "ref", { &ref_ops, NULL } },
 };
 
 /* register state that the system saves when it switches threads */
@@ -30,9 +37,19 @@ static uint64_t saved_state(void)
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (uint64_t)high << 32 | low;
 }
+/* Linux lends the tile registers to a process that asks. */
+static bool may_use_tiles(void)
+{
+#if defined(__linux__)
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
 static unsigned detect(void)
 {
-    enum { YMM = 0x6, ZMM = 0xe6 }; /* XCR0 */
+    enum { YMM = 0x6, ZMM = 0xe6, TILES = 0x60000 }; /* XCR0 */
     unsigned a, b, c, d, have = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return 0; /* OSXSAVE */
     const uint64_t saved = saved_state();
@@ -41,6 +58,8 @@ static unsigned detect(void)
     if ((saved & YMM) == YMM && b >> 5 & 1) have |= AVX2;
     const unsigned avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F DQ BW VL */
     if ((saved & ZMM) == ZMM && (b & avx512) == avx512 && c >> 11 & 1) have |= AVX512;
+    const bool tiles = (d >> 24 & 3) == 3; /* AMX-TILE, AMX-INT8 */
+    if (have & AVX512 && tiles && (saved & TILES) == TILES && may_use_tiles()) have |= AMX;
     if (have && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1) have |= AVXVNNI;
     return have;
 }
@@ -48,8 +67,8 @@ static unsigned detect(void)
 #elif defined(__aarch64__)
 enum { DOT = 1 };
 static const features table[] = {
-    { DOT, "neon ref", { &cpu_neon, &cpu_ref, NULL } },
-    { 0, "ref", { &cpu_ref, NULL } },
+    { DOT, "neon ref", { &neon_ops, &ref_ops, NULL } },
+    { 0, "ref", { &ref_ops, NULL } },
 };
 #if defined(__linux__)
 static unsigned detect(void)
@@ -71,7 +90,7 @@ static unsigned detect(void)
 #endif
 
 #else
-static const features table[] = { { 0, "ref", { &cpu_ref, NULL } } };
+static const features table[] = { { 0, "ref", { &ref_ops, NULL } } };
 
 static unsigned detect(void)
 {

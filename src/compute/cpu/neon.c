@@ -246,6 +246,8 @@ static void matmul_f32(const tile_matrix *w, const float *x, int rows, float *y,
         }
 }
 
-const cpu_ops cpu_neon = {
-    .name = "neon", .matmul_q8 = matmul_q8, .matmul_f32 = matmul_f32, OPS_TABLE
-};
+const cpu_ops neon_ops = { .name = "neon",
+                           .selfcheck = op_selfcheck,
+                           .matmul_q8 = matmul_q8,
+                           .matmul_f32 = matmul_f32,
+                           OPS_TABLE };

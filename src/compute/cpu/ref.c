@@ -602,7 +602,7 @@ static unsigned ref_selfcheck(void)
     return bad;
 }
 
-const cpu_ops cpu_ref = {
+const cpu_ops ref_ops = {
     .name = "ref",
     .selfcheck = ref_selfcheck,
     .eval = ref_eval,
