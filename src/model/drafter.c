@@ -556,7 +556,15 @@ void drafter_draft(const drafter *d, compute *c, drafter_work *w, const king *k,
     const drafter_config *dc = &d->config;
     const size_t n = (size_t)dc->n_embd;
     const int rows = enter(d, c, w, k, jobs, n_jobs);
-    for (int i = 0; i < dc->n_layer; i++) block_layer(d, c, w, i, rows, n_jobs);
+    for (int i = 0; i < dc->n_layer; i++) {
+        block_layer(d, c, w, i, rows, n_jobs);
+        for (int j = 0; j < n_jobs; j++) {
+            if (!jobs[j].layers) continue;
+            const size_t all = (size_t)jobs[j].block * n;
+            memcpy(jobs[j].layers + (size_t)i * all, w->x + (size_t)w->conv[j].row * n,
+                   all * sizeof(float));
+        }
+    }
 
     /* The anchor's row predicts nothing; every other row predicts the token at its own position. */
     int drafts = 0;

@@ -63,6 +63,7 @@ typedef struct draft_job {
      * ascending) */
     int32_t *candidate_ids;
     float *candidate_logits, *candidate_scores;
+    float *layers; /* [n_layer, block, n_embd] the residual stream after each layer */
     float *hidden; /* [block - 1, n_embd] after the final norm */
 } draft_job;
 void drafter_draft(const drafter *d, compute *c, drafter_work *w, const king *k, king_work *kw,

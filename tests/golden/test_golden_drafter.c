@@ -1,5 +1,6 @@
 /* Drafter against z-lab dflash on the tiny king (tests/golden/packs/README.md), all four file
  * formats. */
+#include "model/weights.h"
 #include "model_fixture.h"
 
 static const int taps[] = { 1, 3 };
@@ -171,6 +172,122 @@ TEST(golden_blocks_q4_loose)
 {
     check_blocks(PACKS "drafter-tiny-q4-loose", PACKS "drafter-tiny-bf16/config.json",
                  PACKS "drafter-tiny-q4", 3);
+}
+
+/* ---- inside one block: ctx17_block8 of the bf16 drafter ---- */
+
+enum { INSIDE_ROWS = 17, WIDTH = 512, BLOCK = 8, KV_DIM = 32, LAYERS = 2 };
+
+typedef struct ring_copy {
+    uint8_t *bytes;
+    size_t n, cap;
+} ring_copy;
+
+static status take(void *arg, const void *bytes, size_t n, error *e)
+{
+    (void)e;
+    ring_copy *r = arg;
+    EXPECT(r->n + n <= r->cap);
+    memcpy(r->bytes + r->n, bytes, n);
+    r->n += n;
+    return OK;
+}
+
+/* The context's keys and values lie in the page behind the header of its written form. */
+static void check_context(const pair *v, const draft_state *s, const safetensors *g)
+{
+    error e;
+    kv_layout l;
+    const drafter_config *c = drafter_get_config(v->d);
+    EXPECT_OK(compute_kv_layout(&l, KV_F32, LAYERS, c->n_kv_head, KV_DIM, &e), e);
+    ring_copy r = { .cap = 4096 + 2 * l.page_bytes };
+    r.bytes = mem_alloc(r.cap);
+    EXPECT_OK(drafter_state_write(s, take, &r, &e), e);
+    EXPECT(r.n > l.page_bytes && r.n < l.page_bytes + 4096);
+    uint8_t *page = mem_alloc(l.page_bytes);
+    memcpy(page, r.bytes + r.n - l.page_bytes, l.page_bytes);
+    for (int i = 0; i < 2 * LAYERS; i++) {
+        char name[80];
+        float got[INSIDE_ROWS * KV_DIM];
+        snprintf(name, sizeof name, "ctx17_block8.layer%d.context_%s", i / 2,
+                 i % 2 ? "values" : "keys");
+        float *want = golden_f32(g, name, INSIDE_ROWS * KV_DIM);
+        compute_kv_read(&l, i / 2, i % 2, &page, 1, INSIDE_ROWS, got);
+        EXPECT_NEAR(max_diff(got, want, INSIDE_ROWS * KV_DIM), 1e-4, "%s", name);
+        mem_free(want);
+    }
+    mem_free(page);
+    mem_free(r.bytes);
+}
+
+/* The rows that keys and values of the context are made of. */
+static void check_context_rows(const pair *v, const float *rows, const safetensors *g)
+{
+    error e;
+    weights w;
+    linear fc;
+    const float *norm;
+    float x[INSIDE_ROWS * WIDTH], y[INSIDE_ROWS * WIDTH];
+    weights_init(&w);
+    EXPECT_OK(weights_matrix(&w, v->p, "fc", WIDTH, 2 * WIDTH, COMPUTE_F32, &fc, &e), e);
+    EXPECT_OK(weights_vector(&w, v->p, "hidden_norm.weight", WIDTH, &norm, &e), e);
+    EXPECT_OK(weights_load(&w, v->p, v->f.c, NULL, NULL, &e), e);
+    void *memory = mem_alloc(weights_act_bytes(&w, INSIDE_ROWS));
+    linear_apply_one(v->f.c, memory, &fc, x, rows, INSIDE_ROWS);
+    compute_rmsnorm(v->f.c, y, x, norm, INSIDE_ROWS, WIDTH, drafter_get_config(v->d)->eps);
+    float *want = golden_f32(g, "ctx17_block8.context_after_hidden_norm", INSIDE_ROWS * WIDTH);
+    EXPECT_NEAR(max_diff(y, want, INSIDE_ROWS * WIDTH), 1e-4, "context rows");
+    mem_free(want);
+    mem_free(memory);
+    weights_free(&w);
+}
+
+TEST(golden_inside_a_block)
+{
+    pair v;
+    error e;
+    safetensors source, g;
+    int n_tokens;
+    pair_open(&v, PACKS "drafter-tiny-bf16", NULL);
+    EXPECT_OK(safetensors_open(&source, PACKS "drafter-tiny-taps.safetensors", &e), e);
+    golden_open(&g, PACKS "drafter-tiny-bf16", "blocks.safetensors");
+    float *rows = golden_f32(&source, "taps", 72 * 2 * WIDTH);
+    int32_t *tokens = golden_i32(&source, "tokens", &n_tokens), drafts[BLOCK - 1];
+    const int vocab = v.f.config->n_vocab;
+    float layers[LAYERS * BLOCK * WIDTH], hidden[(BLOCK - 1) * WIDTH];
+    float *logits = mem_array((size_t)((BLOCK - 1) * vocab), sizeof *logits);
+    draft_state *s = context_new(&v);
+    append(&v, s, rows, INSIDE_ROWS);
+    check_context_rows(&v, rows, &g);
+    check_context(&v, s, &g);
+    draft_job job = { .state = s,
+                      .anchor = tokens[INSIDE_ROWS],
+                      .block = BLOCK,
+                      .n_vocab = vocab,
+                      .drafts = drafts,
+                      .layers = layers,
+                      .hidden = hidden };
+    drafter_draft(v.d, v.f.c, v.w, v.f.k, v.f.w, &job, 1);
+    for (int i = 0; i < LAYERS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "ctx17_block8.layer%d.output", i);
+        float *want = golden_f32(&g, name, BLOCK * WIDTH);
+        for (int r = 0; r < BLOCK; r++)
+            EXPECT_NEAR(relative(layers + (i * BLOCK + r) * WIDTH, want + r * WIDTH, WIDTH), 2e-5,
+                        "%s row %d", name, r);
+        mem_free(want);
+    }
+    king_head(v.f.k, v.f.c, v.f.w, logits, hidden, BLOCK - 1);
+    float *want = golden_f32(&g, "ctx17_block8.logits", (BLOCK - 1) * vocab);
+    EXPECT_NEAR(max_diff(logits, want, (size_t)((BLOCK - 1) * vocab)), 3e-4, "logits");
+    mem_free(want);
+    mem_free(logits);
+    mem_free(tokens);
+    mem_free(rows);
+    drafter_state_free(s);
+    safetensors_close(&source);
+    safetensors_close(&g);
+    pair_close(&v);
 }
 
 /* ---- whole generations: draft, verify, keep what agrees ---- */

@@ -210,6 +210,9 @@ static void check_tables(const golden *g, quant_format f)
         got[s] = quant_scale(f.mode, DTYPE_U8, &byte, 0);
     }
     expect_floats(g, "scale bytes", 0, got, want, 256);
+    tensor_read_f32(find(g, "table.scales.", "value_of_code_one_default"), 0, 256, want);
+    for (int s = 0; s < 256; s++) got[s] = dtype_round(DTYPE_BF16, got[s]);
+    expect_floats(g, "scale bytes in bf16", 0, got, want, 256);
 }
 
 TEST(floating_modes)

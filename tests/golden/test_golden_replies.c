@@ -1,5 +1,6 @@
 /* Replies of the shipped pair against golden.json, which another implementation made (see
  * models/nugget/README.md). */
+#include "base/jsonw.h"
 #include "nugget.h"
 
 /* Where the margin between the two best logits is small, a correct engine may choose differently:
@@ -74,5 +75,54 @@ TEST(accepted_drafts_are_those_of_the_reference)
         EXPECT(got * 10 >= want * 9 && got * 10 <= want * 11);
     }
     ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
+/* JSON text of a member, NUL-terminated; the caller frees the buffer. */
+static void member_text(buf *out, const json_node *of, const char *name)
+{
+    jsonw w;
+    buf_init(out, 1 << 20);
+    jsonw_init(&w, out);
+    jsonw_node(&w, json_get(of, name));
+    buf_char(out, '\0');
+}
+
+/* Template, tokenizer and detokenizer of the shipped king against the reference's. */
+TEST(prompts_and_texts_are_those_of_the_reference)
+{
+    ingot_model *m = nugget_open(1, NULL);
+    for (int i = 0; i < NUGGET_PROMPTS; i++) {
+        const json_node *c = nugget_case(i);
+        const char *want = json_text(json_get(c, "prompt"));
+        bool thinking;
+        buf messages, tools;
+        ingot_text text;
+        ingot_error e;
+        ingot_tokens got;
+        int32_t ids[512];
+        member_text(&messages, c, "messages");
+        member_text(&tools, c, "tools");
+        EXPECT(json_bool(json_get(c, "enable_thinking"), &thinking));
+        ingot_prompt p = INGOT_INIT(ingot_prompt);
+        p.messages = messages.ptr;
+        p.tools = json_len(json_get(c, "tools")) ? tools.ptr : NULL;
+        p.thinking = thinking ? INGOT_THINKING_ON : INGOT_THINKING_OFF;
+        INGOT_EXPECT_OK(ingot_render(m, &p, &text, &e), e);
+        EXPECT_STR(text.ptr, want);
+        ingot_text_free(&text);
+
+        INGOT_EXPECT_OK(ingot_tokenize(m, want, strlen(want), INGOT_SPECIAL_ALL, &got, &e), e);
+        EXPECT_INT(got.len, nugget_ids(json_get(c, "prompt_ids"), ids, 512));
+        for (size_t k = 0; k < got.len; k++) EXPECT_INT(got.ids[k], ids[k]);
+        ingot_tokens_free(&got);
+
+        const size_t n = (size_t)nugget_ids(json_get(c, "greedy_ids"), ids, 512);
+        INGOT_EXPECT_OK(ingot_detokenize(m, ids, n, false, &text, &e), e);
+        EXPECT_STR(text.ptr, json_text(json_get(c, "greedy_text")));
+        ingot_text_free(&text);
+        buf_free(&messages);
+        buf_free(&tools);
+    }
     ingot_model_close(m);
 }
