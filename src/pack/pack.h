@@ -28,7 +28,7 @@ const config *pack_config(const pack *p);
 const king_config *pack_king(const pack *p);       /* NULL for a drafter */
 const drafter_config *pack_drafter(const pack *p); /* NULL for the others */
 const plan *pack_plan(const pack *p);              /* every weight of the model */
-str pack_config_text(const pack *p);       /* config.json as it is; empty when synthesised */
+str pack_config_text(const pack *p);     /* config.json as it is; empty when synthesised */
 bool pack_is_synthesised(const pack *p); /* the config was made from shapes: tell the user */
 bool pack_is_upstream(const pack *p);    /* zero-centred norms, [C, 1, K] convolutions on disk */
 

@@ -52,7 +52,7 @@ static ingot_sampling setting(int i, int max_tokens, int block)
 }
 
 /* R054, R056, R060: blocks 2..8 and auto give the tokens of plain decoding. */
-TEST(R056_drafted_equals_plain_greedy)
+TEST(R054_R056_drafted_equals_plain_greedy)
 {
     ingot_model *m = nugget_open(2, DRAFTER);
     ingot_engine *g = nugget_start(m, 1, 0);
@@ -77,7 +77,7 @@ TEST(R056_drafted_equals_plain_greedy)
 }
 
 /* R067, R069, R072: the same with temperature, truncation and penalties. */
-TEST(R067_drafted_equals_plain_sampled)
+TEST(R067_R072_drafted_equals_plain_sampled)
 {
     ingot_model *m = nugget_open(2, DRAFTER);
     ingot_engine *g = nugget_start(m, 1, 0);
@@ -147,7 +147,7 @@ TEST(chunks_and_threads_change_nothing)
 
 /* R061, R063, R066: 1..25 requests at once give the replies they give alone; some are cancelled on
  * the way. */
-TEST(R066_concurrent_equals_alone)
+TEST(R061_R063_R066_concurrent_equals_alone)
 {
     enum { MOST = 25 };
     ingot_model *m = nugget_open(2, DRAFTER);
@@ -187,5 +187,37 @@ TEST(R066_concurrent_equals_alone)
         ingot_engine_stop(g);
     }
     for (int i = 0; i < MOST; i++) nugget_free(&alone[i]);
+    ingot_model_close(m);
+}
+
+/* A request that arrives while another one runs, drafted or plain, changes nothing in it. */
+TEST(R064_a_later_request_disturbs_nobody)
+{
+    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_engine *g = nugget_start(m, 4, 16);
+    static int32_t ids[2][512];
+    const ingot_prompt p = nugget_prompt(1, ids[0], 512), other = nugget_prompt(10, ids[1], 512);
+    for (int block = 1; block <= 5; block += 4) {
+        ingot_sampling s = setting(block, 120, block);
+        s.ignore_eos = true;
+        nugget_result alone, got, late;
+        nugget_run(g, &p, &s, &alone);
+        nugget_init(&got);
+        nugget_init(&late);
+        ingot_request *q = nugget_submit(g, &p, &s);
+        ingot_event ev;
+        while (got.text.len + got.thinking.len < 20) { /* it is well under way */
+            EXPECT_INT(ingot_next(q, &ev, 60000), INGOT_OK);
+            nugget_take(&got, &ev);
+        }
+        nugget_finish(nugget_submit(g, &other, &s), &late);
+        nugget_finish(q, &got);
+        nugget_same(&alone, &got, "disturbed");
+        EXPECT_INT(late.n, 120);
+        nugget_free(&alone);
+        nugget_free(&got);
+        nugget_free(&late);
+    }
+    ingot_engine_stop(g);
     ingot_model_close(m);
 }

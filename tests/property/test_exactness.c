@@ -322,7 +322,7 @@ TEST(snapshots_equal_never_left_on_random_packs)
 
 /* ---- threads ---- */
 
-TEST(any_thread_count_gives_the_same_bits)
+TEST(R106_any_thread_count_gives_the_same_bits)
 {
     static const setting set[] = { { PACKS "king-tiny", COMPUTE_INT8, KV_F16 },
                                    { PACKS "qwen35-tiny-affine4", COMPUTE_F32, KV_F32 } };
@@ -380,13 +380,13 @@ static void check_tiers(compute_mode mode, kv_type kv, const char *want)
     }
 }
 
-TEST(every_tier_and_machine_gives_the_same_bits_in_int8)
+TEST(R100_every_tier_and_machine_gives_the_same_bits_in_int8)
 {
     check_tiers(COMPUTE_INT8, KV_F16,
                 "42d9174c44f434c3375172c84b1630c87a777b03f8e5678b3c3c8177e5ff00b9");
 }
 
-TEST(every_tier_and_machine_gives_the_same_bits_in_f32)
+TEST(R100_every_tier_and_machine_gives_the_same_bits_in_f32)
 {
     check_tiers(COMPUTE_F32, KV_F32,
                 "d32ebe828c6260e19de72d84a7e372489abf34c6acdb62c92b508ba9e5db78e2");

@@ -83,7 +83,7 @@ static void fill(int32_t *ids, int n, uint32_t kind)
 }
 
 /* R048, R049: a long context again, with another end, and with something put into its middle. */
-TEST(R049_a_change_keeps_what_stands_before_it)
+TEST(R048_R049_a_change_keeps_what_stands_before_it)
 {
     enum { BLOCK = 2500, STRIDE = 2048 };
     static int32_t ids[2 * BLOCK + 600];
