@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "base/json.h"
 #include "base/mem.h"
+#include "pack/field.h"
 #include "base/banned.h"
 
 static const char index_name[] = "model.safetensors.index.json";
@@ -68,7 +69,7 @@ static status check_index(const shards *s, const listing *l, const json_node *ro
                           const char *path, error *e)
 {
     const json_node *weights = json_get(root, "weight_map"), *value;
-    str name, file;
+    str name;
     size_t tensors = 0;
     bool used[SHARDS_MAX_FILES] = { false };
     if (json_kind(weights) != JSON_OBJECT) {
@@ -78,10 +79,12 @@ static status check_index(const shards *s, const listing *l, const json_node *ro
     for (void *it = NULL; json_each(weights, &it, &name, &value);) {
         char shown[160];
         snprintf(shown, sizeof shown, "%.*s", (int)(name.len < 150 ? name.len : 150), name.ptr);
+        str file = { 0 };
         const size_t i = json_str(value, &file) ? file_number(l, file) : l->count;
         if (i == l->count) {
-            return error_set(e, E_FORMAT, "%s: tensor %s: its shard is not in the folder", path,
-                             shown);
+            char shard[160];
+            return error_set(e, E_FORMAT, "%s: tensor %s: its shard \"%s\" is not in the folder",
+                             path, shown, field_show(file, shard, sizeof shard));
         }
         used[i] = true;
         if (!safetensors_find(&s->files[i], name)) {

@@ -112,13 +112,13 @@ TEST(shards_and_their_index)
           "model-00003-of-00003.safetensors",
           { 0 },
           E_FORMAT,
-          "its shard is not in the folder" },
+          "its shard \"model-00003-of-00003.safetensors\" is not in the folder" },
         { INDEX,
           "model-00001-of-00002.safetensors",
           "../model-00001-of-00002.safetensors",
           { 0 },
           E_FORMAT,
-          "its shard is not in the folder" },
+          "its shard \"../model-00001-of-00002.safetensors\" is not in the folder" },
         { INDEX,
           "model-00001-of-00002.safetensors",
           "model-00002-of-00002.safetensors",
@@ -149,7 +149,8 @@ TEST(shards_and_their_index)
     kit_free(&k);
     k = kit_new("qwen35-tiny-affine4");
     EXPECT(remove(kit_path(&k, SECOND)) == 0);
-    kit_refused(&k, E_FORMAT, "its shard is not in the folder");
+    kit_refused(&k, E_FORMAT,
+                "its shard \"model-00002-of-00002.safetensors\" is not in the folder");
     kit_free(&k);
     k = kit_new("qwen35-tiny-affine4");
     EXPECT(remove(kit_path(&k, INDEX)) == 0);
