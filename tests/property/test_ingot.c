@@ -176,6 +176,13 @@ TEST(R042_R078_the_block_of_a_request_is_honoured)
         /* the first token comes from the prompt; each step gives its accepted drafts and one more
          */
         EXPECT_INT(1 + out.usage.steps + out.usage.accepted, out.n);
+        for (int at = 0; at < INGOT_MAX_BLOCK; at++) { /* by position: from the steps themselves */
+            int drafted = 0, accepted = 0;
+            for (int b = at + 2; b <= INGOT_MAX_BLOCK; b++) drafted += out.usage.blocks[b];
+            for (int k = 0; k < out.usage.steps; k++) accepted += out.step_accepted[k] > at;
+            EXPECT_INT(out.usage.drafted_at[at], drafted);
+            EXPECT_INT(out.usage.accepted_at[at], accepted);
+        }
         nugget_free(&out);
     }
     for (int block = 9; block <= 17; block += 8) {
@@ -571,5 +578,39 @@ TEST(R075_short_requests_get_their_turn)
     EXPECT(!ended);
     ingot_release(q);
     nugget_free(&quick);
+    rig_close(&r);
+}
+
+static int32_t id_of(const ingot_model *m, const char *text)
+{
+    ingot_tokens t;
+    ingot_error e;
+    INGOT_EXPECT_OK(ingot_tokenize(m, text, strlen(text), INGOT_SPECIAL_ALL, &t, &e), e);
+    EXPECT_INT(t.len, 1);
+    const int32_t id = t.ids[0];
+    ingot_tokens_free(&t);
+    return id;
+}
+
+/* The opening tag's token after other tokens of the answer: nothing counts as thought. A bias makes
+ * the model say one word until the penalty of its repetition lets the tag through. */
+TEST(R034_a_late_opening_tag_opens_no_thought)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = ask(SORT, INGOT_THINKING_OFF);
+    const int32_t word = id_of(r.m, "a"), tag = id_of(r.m, "<think>");
+    const ingot_bias bias[] = { { word, 90 }, { tag, 70 } };
+    ingot_sampling s = greedy(40);
+    s.bias = bias;
+    s.n_bias = 2;
+    s.frequency_penalty = 2;
+    nugget_result out;
+    nugget_run(r.g, &p, &s, &out);
+    int tags = 0;
+    for (int i = 0; i < out.n; i++) tags += out.ids[i] == tag;
+    EXPECT(out.ids[0] == word && tags > 0);
+    EXPECT_INT(out.usage.reasoning_tokens, 0);
+    EXPECT_INT(out.thinking.len, 0);
+    nugget_free(&out);
     rig_close(&r);
 }

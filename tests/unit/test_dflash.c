@@ -159,6 +159,11 @@ TEST(R079_pairs_that_do_not_fit)
     d.n_target_layer = 0;
     d.tap[1] = 61;
     no_pair(d, k, "taps layer 61, but the king has 4 layers");
+    d.tap[1] = 4; /* layers count from 0 */
+    no_pair(d, k, "taps layer 4, but the king has 4 layers");
+    d = good;
+    d.mask_id = 1024;
+    no_pair(d, k, "mask token 1024, but the king has 1024 tokens");
     pack_close(p);
 }
 

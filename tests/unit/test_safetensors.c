@@ -75,6 +75,8 @@ TEST(R088_shape_beyond_file)
             "tensor a: 4 bytes, want 4000000 for F32 [1000, 1000]");
     refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[1000],\"data_offsets\":[0,4000]}}", 4, E_FORMAT,
             "bytes [0, 4000), want a range within [0, 4)");
+    refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,16]}}", 16, E_FORMAT,
+            "tensor a: 16 bytes, want 8 for F32 [2]");
 }
 
 TEST(R090_unknown_dtype_and_wrapping_offsets)

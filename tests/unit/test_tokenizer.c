@@ -331,6 +331,17 @@ TEST(files_that_contradict_each_other)
 #define WITH FILE_NAME "with tokenizer_config.json: added_tokens_decoder"
     refuse(one, "{\"added_tokens_decoder\":{\"300\":{\"content\":\"<x>\"}}}", E_FORMAT,
            WITH ".300: found two values of special for id 300, want one");
+    static const char *const flags[] = { "lstrip", "rstrip", "single_word", "normalized" };
+    for (int i = 0; i < 4; i++) {
+        char config[160], message[160];
+        snprintf(config, sizeof config,
+                 "{\"added_tokens_decoder\":{\"300\":{\"content\":\"<x>\",\"special\":true,"
+                 "\"%s\":true}}}",
+                 flags[i]);
+        snprintf(message, sizeof message, WITH ".300: found two values of %s for id 300, want one",
+                 flags[i]);
+        refuse(one, config, E_FORMAT, message);
+    }
     refuse(one, "{\"added_tokens_decoder\":{\"301\":{\"content\":\"<x>\",\"special\":true}}}",
            E_FORMAT, WITH ".301: found \"<x>\" as id 300 and as id 301, want one id");
     refuse(one, "{\"added_tokens_decoder\":{\"300\":{\"content\":\"<y>\",\"special\":true}}}",
