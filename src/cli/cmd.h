@@ -7,6 +7,9 @@ int cmd_chat(int argc, char **argv);
 #ifdef INGOT_SERVER
 int cmd_serve(int argc, char **argv);
 #endif
+#ifdef INGOT_HUB
+int cmd_pull(int argc, char **argv);
+#endif
 int cmd_inspect(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_bench(int argc, char **argv);

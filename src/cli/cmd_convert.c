@@ -9,7 +9,7 @@
 
 typedef struct conversion {
     const char *source, *target;
-    bool quiet;
+    bool quiet, offline;
     convert_options o;
 } conversion;
 
@@ -26,10 +26,16 @@ static status run(void *arg, error *e)
     progress_init(&bar, c->quiet);
     c->o.progress = draw;
     c->o.arg = &bar;
-    const bool pack = file_is_dir(c->source);
+    char king[4096], text[4096];
+    const bool pack = file_is_dir(c->source) || !file_exists(c->source);
+    if (pack) TRY(setup_folder(c->source, "convert", c->offline, &bar, king, sizeof king, e));
+    if (!pack && c->o.text) {
+        TRY(setup_folder(c->o.text, "--text", c->offline, &bar, text, sizeof text, e));
+        c->o.text = text;
+    }
     if (!pack && c->o.type)
         return error_set(e, E_ARG, "--type: a pack has one form only; %s is a file", c->source);
-    const status s = pack ? convert_to_gguf(c->source, c->target, &c->o, &r, e)
+    const status s = pack ? convert_to_gguf(king, c->target, &c->o, &r, e)
                           : convert_to_pack(c->source, c->target, &c->o, &r, e);
     progress_clear(&bar);
     TRY(s);
@@ -52,6 +58,8 @@ int cmd_convert(int argc, char **argv)
           "to GGUF: how codes are stored (default PQ2_0)", 0, 0, NULL },
         { OPTION_TEXT, "text", 0, &c.o.text, "FOLDER",
           "to a pack: folder whose tokenizer and template it gets", 0, 0, NULL },
+        { OPTION_FLAG, "offline", 0, &c.offline, NULL,
+          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
         { OPTION_FLAG, "quiet", 0, &c.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };

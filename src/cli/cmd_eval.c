@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/file.h"
 #include "cli/cmd.h"
 #include "cli/setup.h"
 #include "cli/verify.h"
@@ -74,6 +75,12 @@ static status run_kl(void *arg, error *e)
         return error_set(e, E_ARG, "eval kl: --shard wants --out FILE, to be merged");
     TRY(setup_every(k->hidden, &k->o.hidden_every, e));
     TRY(prepare(s, &k->o, e));
+    char against[4096];
+    if (!file_exists(k->o.against)) { /* no capture: perhaps a king by its hub id */
+        TRY(setup_folder(k->o.against, "--against", s->offline, &s->bar, against, sizeof against,
+                         e));
+        k->o.against = against;
+    }
     const status st = fidelity_kl(&k->o, &f, e);
     progress_clear(&s->bar);
     TRY(st);

@@ -1,6 +1,8 @@
 /* cmd_inspect.c - `ingot inspect`: what a pack is, and the memory that running it takes, before
  * loading it. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/jsonw.h"
@@ -15,7 +17,7 @@ enum { MOST_OUTPUT = 256 << 20 };
 typedef struct inspection {
     const char *folder, *config_path, *drafter;
     inspect_options how;
-    bool verify, quiet;
+    bool verify, quiet, offline;
 } inspection;
 
 static void draw(void *arg, uint64_t done, uint64_t total)
@@ -84,15 +86,17 @@ static status report(const pack *p, const pack *drafter, const inspection *i, er
                      faults == 1 ? "fault" : "faults");
 }
 
-static status run(void *arg, error *e)
+static status inspect_folder(const inspection *i, const char *folder, error *e)
 {
-    const inspection *i = arg;
+    char path[4096];
     pack *p = NULL, *drafter = NULL;
-    if (i->drafter && !i->verify) return error_set(e, E_ARG, "--drafter: only with --verify");
-    if (!file_is_dir(i->folder))
-        return error_set(e, E_IO, "inspect: %s: no such folder", i->folder);
-    status s = pack_open(&p, i->folder, i->config_path, e);
-    if (s == OK && i->drafter) s = pack_open(&drafter, i->drafter, i->config_path, e);
+    progress bar;
+    progress_init(&bar, i->quiet);
+    status s = pack_open(&p, folder, i->config_path, e);
+    if (s == OK && i->drafter) {
+        s = setup_folder(i->drafter, "drafter", i->offline, &bar, path, sizeof path, e);
+        if (s == OK) s = pack_open(&drafter, path, i->config_path, e);
+    }
     if (s == OK && drafter && pack_get_kind(drafter) != PACK_DRAFTER)
         s = error_set(e, E_UNSUPPORTED, "%s: found a king, want a drafter", i->drafter);
     if (s == OK && drafter && pack_get_kind(p) == PACK_DRAFTER)
@@ -102,6 +106,52 @@ static status run(void *arg, error *e)
     if (drafter) pack_close(drafter);
     if (p) pack_close(p);
     return s;
+}
+
+#ifdef INGOT_HUB
+static status remove_one(void *arg, const char *name, error *e)
+{
+    char path[4096];
+    TRY(file_join(path, sizeof path, arg, name, e));
+    if (file_is_dir(path)) TRY(file_list(path, remove_one, path, e));
+    if (remove(path) == 0) return OK;
+    return error_set(e, E_IO, "%s: cannot be removed", path);
+}
+
+/* A model that is not here: its configs and the heads of its files, in a folder for the moment. */
+static status inspect_afar(const inspection *i, error *e)
+{
+    char folder[4096];
+    const char *tmp = getenv("TMPDIR");
+    pack *p = NULL;
+    const int n = snprintf(folder, sizeof folder, "%s/ingot-inspect-XXXXXX", tmp ? tmp : "/tmp");
+    if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
+        return error_set(e, E_IO, "%s: cannot be created", folder);
+    const hub_options o = { .offline = i->offline };
+    status s = hub_preview(i->folder, &o, folder, e);
+    if (s == OK) s = pack_open_headers(&p, folder, i->folder, e);
+    if (s == OK) s = describe(p, &i->how, e);
+    if (p) pack_close(p);
+    (void)file_list(folder, remove_one, folder, NULL);
+    (void)rmdir(folder);
+    return s;
+}
+#endif
+
+static status run(void *arg, error *e)
+{
+    const inspection *i = arg;
+    char folder[4096];
+    progress bar;
+    if (i->drafter && !i->verify) return error_set(e, E_ARG, "--drafter: only with --verify");
+#ifdef INGOT_HUB
+    const bool afar = !i->verify && !file_exists(i->folder) && hub_is_name(i->folder);
+    if (afar && hub_find(i->folder, &(hub_options){ 0 }, folder, sizeof folder, NULL) != OK)
+        return inspect_afar(i, e);
+#endif
+    progress_init(&bar, i->quiet);
+    TRY(setup_folder(i->folder, "inspect", i->offline, &bar, folder, sizeof folder, e));
+    return inspect_folder(i, folder, e);
 }
 
 int cmd_inspect(int argc, char **argv)
@@ -115,6 +165,8 @@ int cmd_inspect(int argc, char **argv)
           "read every weight; end in `ok` or the faults (exit 3)", 0, 0, NULL },
         { OPTION_TEXT, "drafter", 0, &i.drafter, "FOLDER",
           "with --verify: does this drafter fit the king?", 0, 0, NULL },
+        { OPTION_FLAG, "offline", 0, &i.offline, NULL,
+          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
         { OPTION_INT, "context", 0, &i.how.context, "N",
           "positions of a sequence, for the memory needed", 1, 1 << 24, NULL },
         { OPTION_INT, "parallel", 0, &i.how.parallel, "N",
@@ -126,8 +178,11 @@ int cmd_inspect(int argc, char **argv)
     };
     const options_command c = {
         .name = "inspect",
-        .usage = "FOLDER [options]",
+        .usage = "FOLDER|ID [options]",
         .summary = "say what a pack is and what it needs",
+        .details =
+            "Of a hub id that is not in the cache only the headers are fetched; with --verify "
+            "the whole.",
         .tables = { own },
         .positional = { &i.folder },
         .min_positional = 1,

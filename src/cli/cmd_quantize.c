@@ -12,7 +12,7 @@ typedef struct quantizing {
     const char *source, *target, *mode;
     int bits, group;
     option_list only;
-    bool quiet;
+    bool quiet, offline;
     quantize_options o;
 } quantizing;
 
@@ -65,7 +65,9 @@ static status run(void *arg, error *e)
     progress_init(&bar, q->quiet);
     q->o.progress = draw;
     q->o.arg = &bar;
-    const status s = quantize_run(q->source, q->target, &q->o, &r, e);
+    char source[4096];
+    TRY(setup_folder(q->source, "quantize", q->offline, &bar, source, sizeof source, e));
+    const status s = quantize_run(source, q->target, &q->o, &r, e);
     progress_clear(&bar);
     if (s == OK) summarise(&r);
     return s;
@@ -87,6 +89,8 @@ int cmd_quantize(int argc, char **argv)
           "config.json for a drafter folder without one", 0, 0, NULL },
         { OPTION_INT, "threads", 't', &q.o.threads, "N",
           "threads (default: physical cores this process may use)", 1, 1024, NULL },
+        { OPTION_FLAG, "offline", 0, &q.offline, NULL,
+          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
         { OPTION_FLAG, "quiet", 0, &q.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };

@@ -22,6 +22,9 @@ static const command commands[] = {
 #ifdef INGOT_SERVER
     { "serve", "an OpenAI-compatible server", cmd_serve },
 #endif
+#ifdef INGOT_HUB
+    { "pull", "fetch a model by its hub id", cmd_pull },
+#endif
     { "inspect", "say what a pack is and what it needs", cmd_inspect },
     { "bench", "measure speed, with the memory's own beside it", cmd_bench },
     { "capture", "run token sequences and store logits and hidden states", cmd_capture },

@@ -14,9 +14,9 @@ void setup_init(setup *s)
 {
     *s = (setup){ 0 };
     const option model[] = {
-        { OPTION_TEXT, "king", 'm', &s->king, "FOLDER",
+        { OPTION_TEXT, "king", 'm', &s->king, "FOLDER|ID",
           "the king's pack (default: $INGOT_KING, else the shipped one)", 0, 0, NULL },
-        { OPTION_TEXT, "drafter", 0, &s->drafter, "FOLDER",
+        { OPTION_TEXT, "drafter", 0, &s->drafter, "FOLDER|ID",
           "its drafter (default: $INGOT_DRAFTER, else the shipped one for the shipped king)", 0, 0,
           NULL },
         { OPTION_FLAG, "no-drafter", 0, &s->no_drafter, NULL, "decode without a drafter", 0, 0,
@@ -29,6 +29,8 @@ void setup_init(setup *s)
           "force an instruction set; the results are the same bits", 0, 0, NULL },
         { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32",
           "arithmetic of the matrix products (default int8)", 0, 0, NULL },
+        { OPTION_FLAG, "offline", 0, &s->offline, NULL,
+          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const option engine[] = {
@@ -81,6 +83,62 @@ static status check_cpu(const char *cpu, error *e)
                : OK;
 }
 
+#ifdef INGOT_HUB
+static void fetching(void *arg, const char *name, uint64_t done, uint64_t total)
+{
+    progress *bar = arg;
+    bar->bytes = true;
+    progress_draw(bar, name, done, total);
+}
+
+static bool interrupt_seen(void *arg)
+{
+    (void)arg;
+    return setup_interrupted();
+}
+
+void setup_hub_options(hub_options *o, progress *bar)
+{
+    o->progress = fetching;
+    o->stop = interrupt_seen;
+    o->arg = bar;
+}
+
+static status from_hub(const char *given, bool offline, progress *bar, char *out, size_t cap,
+                       error *e)
+{
+    hub_options o = { .offline = offline };
+    struct sigaction on_int, on_term;
+    sigaction(SIGINT, NULL, &on_int);
+    sigaction(SIGTERM, NULL, &on_term);
+    setup_catch_interrupt();
+    setup_hub_options(&o, bar);
+    const status s = hub_open(given, &o, out, cap, e);
+    sigaction(SIGINT, &on_int, NULL);
+    sigaction(SIGTERM, &on_term, NULL);
+    progress_clear(bar);
+    return s;
+}
+#endif
+
+status setup_folder(const char *given, const char *what, bool offline, progress *bar, char *out,
+                    size_t cap, error *e)
+{
+    if (file_is_dir(given)) {
+        const int n = snprintf(out, cap, "%s", given);
+        if (n >= 0 && (size_t)n < cap) return OK;
+        return error_set(e, E_LIMIT, "%s: path too long", what);
+    }
+#ifdef INGOT_HUB
+    if (hub_is_name(given) && !file_exists(given))
+        return from_hub(given, offline, bar, out, cap, e);
+#else
+    (void)offline;
+    (void)bar;
+#endif
+    return error_set(e, E_IO, "%s: %s: no such folder", what, given);
+}
+
 status setup_resolve(setup *s, error *e)
 {
     TRY(check_cpu(s->cpu, e));
@@ -91,8 +149,7 @@ status setup_resolve(setup *s, error *e)
     if (drafter && !*drafter) drafter = NULL;
     const bool use_drafter = !s->no_drafter;
     if (king) {
-        if (!file_is_dir(king)) return error_set(e, E_IO, "king: %s: no such folder", king);
-        snprintf(s->king_path, sizeof s->king_path, "%s", king);
+        TRY(setup_folder(king, "king", s->offline, &s->bar, s->king_path, sizeof s->king_path, e));
     } else {
         TRY(shipped(s->king_path, sizeof s->king_path, "king", e));
         if (!s->quiet)
@@ -102,9 +159,8 @@ status setup_resolve(setup *s, error *e)
             return shipped(s->drafter_path, sizeof s->drafter_path, "drafter-q8", e);
     }
     if (drafter && use_drafter) {
-        if (!file_is_dir(drafter))
-            return error_set(e, E_IO, "drafter: %s: no such folder", drafter);
-        snprintf(s->drafter_path, sizeof s->drafter_path, "%s", drafter);
+        TRY(setup_folder(drafter, "drafter", s->offline, &s->bar, s->drafter_path,
+                         sizeof s->drafter_path, e));
     }
     return OK;
 }

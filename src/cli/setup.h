@@ -5,13 +5,16 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "ingot/ingot.h"
+#ifdef INGOT_HUB
+#include "hub/hub.h"
+#endif
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3, EXIT_INTERRUPTED = 130 };
 
 typedef struct setup {
     /* options */
     const char *king, *drafter, *drafter_config, *cpu, *mode, *kv_type;
-    bool no_drafter, quiet, json;
+    bool no_drafter, offline, quiet, json;
     int threads, context;
     /* the rest */
     progress bar;
@@ -23,6 +26,14 @@ typedef struct setup {
 
 /* Fills the option tables; values start as "not given". */
 void setup_init(setup *s);
+/* The folder that `given` names: itself, or for a hub id the copy in the cache, fetched when it is
+ * missing unless `offline`. `what` begins the message. */
+status setup_folder(const char *given, const char *what, bool offline, progress *bar, char *out,
+                    size_t cap, error *e);
+#ifdef INGOT_HUB
+/* Progress on `bar`, and an end at the first Ctrl-C. */
+void setup_hub_options(hub_options *o, progress *bar);
+#endif
 /* Fills king_path and drafter_path from the options, the environment and the shipped pair (said
  * once on stderr). */
 status setup_resolve(setup *s, error *e);

@@ -23,6 +23,7 @@ struct pack {
     buf config_text, contract_text;
     config config;
     bool synthesised, upstream, conv_seen;
+    bool headers_only;
     shards shards;
     plan plan;
     item *items; /* [plan.count] */
@@ -357,7 +358,7 @@ static status check_signs(pack *p, const matrix *m, error *e)
     if (!t) return missing(p, m->path, ".signs", e);
     if (t->type != DTYPE_F32) return bad_type(p, t, "F32", e);
     if (!tensor_has_shape(t, 1, &m->in)) return bad_shape(p, t, 1, &m->in, e);
-    for (int64_t i = 0; i < m->in; i++) {
+    for (int64_t i = 0; i < m->in && !p->headers_only; i++) {
         float sign;
         tensor_read_f32(t, i, 1, &sign);
         if (sign == m->signs[i]) continue;
@@ -541,14 +542,16 @@ static status open_pack(pack *p, const char *folder, const char *config_path, er
                     e));
     if (!p->config_path) TRY(synthesise(p, e));
     TRY(resolve(p, e));
-    return compute_identity(p, e);
+    return p->headers_only ? OK : compute_identity(p, e);
 }
 
-status pack_open(pack **out, const char *folder, const char *config_path, error *e)
+static status open_new(pack **out, const char *folder, const char *config_path, bool headers_only,
+                       error *e)
 {
     *out = NULL;
     pack *p = mem_zalloc(sizeof *p);
     if (!p) return error_set(e, E_NOMEM, "%s: no memory", folder);
+    p->headers_only = headers_only;
     arena_init(&p->mem, 0);
     map_init(&p->used);
     buf_init(&p->config_text, MAX_CONFIG);
@@ -557,6 +560,21 @@ status pack_open(pack **out, const char *folder, const char *config_path, error 
     if (s) pack_close(p);
     else *out = p;
     return s;
+}
+
+status pack_open(pack **out, const char *folder, const char *config_path, error *e)
+{
+    return open_new(out, folder, config_path, false, e);
+}
+
+status pack_open_headers(pack **out, const char *folder, const char *name, error *e)
+{
+    TRY(open_new(out, folder, NULL, true, e));
+    (*out)->folder = arena_strdup(&(*out)->mem, str_from(name));
+    if ((*out)->folder) return OK;
+    pack_close(*out);
+    *out = NULL;
+    return error_set(e, E_NOMEM, "%s: no memory", name);
 }
 
 void pack_close(pack *p)

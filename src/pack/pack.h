@@ -20,6 +20,10 @@ typedef struct pack pack;
  * recognised by its tensors, and opened when its shapes are those of the published 27B drafter;
  * another one asks for a config (E_UNSUPPORTED). */
 status pack_open(pack **out, const char *folder, const char *config_path, error *e);
+/* The same for a folder whose weight files hold their headers and nothing behind them, to describe
+ * a model that is elsewhere: `name` is shown as its folder, signs are not compared, and there is no
+ * identity (an empty text). */
+status pack_open_headers(pack **out, const char *folder, const char *name, error *e);
 void pack_close(pack *p);
 
 pack_kind pack_get_kind(const pack *p);

@@ -234,7 +234,7 @@ static status write_text(const pack *p, const inspect_options *o, const inspect_
     }
     if (pack_king(p)) write_king(p, out);
     else write_drafter(p, out);
-    buf_printf(out, "identity    %s\n", pack_identity(p));
+    if (*pack_identity(p)) buf_printf(out, "identity    %s\n", pack_identity(p));
     write_memory(need, out);
     if (o->tensors) write_tensors(p, out);
     return OK;
