@@ -28,7 +28,7 @@ static status logits_of(const char *text, int *out, error *e)
 typedef struct capturing {
     setup base;
     capture_options o;
-    const char *logits, *hidden;
+    const char *logits, *hidden, *shard;
 } capturing;
 
 static status run(void *arg, error *e)
@@ -40,6 +40,7 @@ static status run(void *arg, error *e)
         return error_set(e, E_ARG, "capture: want --tokens FILE and --out FILE");
     TRY(logits_of(p->logits, &o->logits, e));
     TRY(setup_every(p->hidden, &o->hidden_every, e));
+    if (p->shard) TRY(setup_shard(p->shard, &o->shard, &o->shards, e));
     TRY(setup_mode(s, &o->f32, e));
     s->no_drafter = true;
     TRY(setup_resolve(s, e));
@@ -65,6 +66,9 @@ int cmd_capture(int argc, char **argv)
           "which logits to keep (default all)", 0, 0, NULL },
         { OPTION_TEXT, "hidden", 0, &p.hidden, "every=N|all|none",
           "after which layers to keep the residual stream (default none)", 0, 0, NULL },
+        { OPTION_TEXT, "shard", 0, &p.shard, "I/N",
+          "only sequences whose number leaves I when divided by N, under their own numbers", 0, 0,
+          NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {

@@ -20,18 +20,6 @@ static void draw(void *arg, const char *what, uint64_t done, uint64_t total)
 }
 
 /* "2/8": the third of eight */
-static status shard_of(const char *text, fidelity_options *o, error *e)
-{
-    int64_t i = -1, n = 0;
-    const char *slash = strchr(text, '/');
-    if (!slash || !str_to_i64((str){ text, (size_t)(slash - text) }, &i) ||
-        !str_to_i64(str_from(slash + 1), &n) || n < 1 || n > 1 << 20 || i < 0 || i >= n)
-        return error_set(e, E_ARG, "--shard: found %s, want I/N with 0 <= I < N", text);
-    o->shard = (int)i;
-    o->shards = (int)n;
-    return OK;
-}
-
 static status print_report(const fidelity *f, bool json, error *e)
 {
     buf out;
@@ -70,7 +58,7 @@ static status run_kl(void *arg, error *e)
     setup *s = &k->base;
     fidelity f;
     if (!k->o.against) return error_set(e, E_ARG, "eval kl: want --against CAPTURE or KING");
-    if (k->shard) TRY(shard_of(k->shard, &k->o, e));
+    if (k->shard) TRY(setup_shard(k->shard, &k->o.shard, &k->o.shards, e));
     if (k->shard && !k->out)
         return error_set(e, E_ARG, "eval kl: --shard wants --out FILE, to be merged");
     TRY(setup_every(k->hidden, &k->o.hidden_every, e));

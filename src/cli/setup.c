@@ -308,3 +308,15 @@ status setup_every(const char *text, int *every, error *e)
     else return error_set(e, E_ARG, "--hidden: found %s, want every=N, all or none", text);
     return OK;
 }
+
+status setup_shard(const char *text, int *shard, int *shards, error *e)
+{
+    int64_t i = -1, n = 0;
+    const char *slash = strchr(text, '/');
+    if (!slash || !str_to_i64((str){ text, (size_t)(slash - text) }, &i) ||
+        !str_to_i64(str_from(slash + 1), &n) || n < 1 || n > 1 << 20 || i < 0 || i >= n)
+        return error_set(e, E_ARG, "--shard: found %s, want I/N with 0 <= I < N", text);
+    *shard = (int)i;
+    *shards = (int)n;
+    return OK;
+}

@@ -62,6 +62,8 @@ int setup_command(const options_command *c, int argc, char **argv,
 status setup_mode(const setup *s, bool *f32, error *e);
 /* --hidden: "every=N", "all" or "none" as N, 1 or 0. */
 status setup_every(const char *text, int *every, error *e);
+/* --shard: "I/N" with 0 <= I < N. */
+status setup_shard(const char *text, int *shard, int *shards, error *e);
 /* Whole file as text ("-": stdin), NUL-terminated; the caller frees with mem_free. */
 status setup_read(const char *path, size_t most, char **text, size_t *len, error *e);
 #endif

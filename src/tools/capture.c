@@ -40,7 +40,7 @@ static status declare(capture *p, int i, const char *part, dtype type, int64_t r
 {
     char name[64];
     const int64_t shape[2] = { rows, columns };
-    snprintf(name, sizeof name, "seq%d.%s", i, part);
+    snprintf(name, sizeof name, "seq%d.%s", p->in.index[i], part);
     return safetensors_writer_declare(p->writer, str_from(name), type, columns ? 2 : 1, shape,
                                       index, e);
 }
@@ -142,6 +142,7 @@ static status open_all(capture *p, error *e)
     if (file_same(o->tokens, o->out))
         return error_set(e, E_ARG, "--out: %s is the token file itself", o->out);
     TRY(runner_read_sequences(&p->in, o->tokens, e));
+    TRY(runner_keep_shard(&p->in, o->shard, o->shards, o->tokens, e));
     const runner_options ro = { o->king,     o->f32,         o->cpu,
                                 o->threads,  p->in.longest,  o->logits != CAPTURE_LAST,
                                 o->progress, o->progress_arg };

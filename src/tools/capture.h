@@ -17,6 +17,7 @@ typedef struct capture_options {
     const char *king, *tokens, *out; /* folder; JSON: [ids] or {"sequences": [[ids], ...]}; file */
     int logits;                      /* CAPTURE_ALL, CAPTURE_LAST or N */
     int hidden_every;                /* 0: none; n: layers n-1, 2n-1, ... */
+    int shard, shards;               /* only sequences i with i % shards == shard; shards 0: all */
     bool f32;                        /* float32 activations and keys instead of int8 and f16 */
     const char *cpu;
     int threads;

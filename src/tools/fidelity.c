@@ -12,7 +12,7 @@
 #include "tools/capture.h"
 #include "base/banned.h"
 
-enum { MOST_REPORT = 1 << 30 };
+enum { MOST_REPORT = 1 << 30, MOST_SEQUENCES = 1 << 24 };
 
 /* One side's rows of the chunk under way. */
 typedef struct rows {
@@ -27,8 +27,7 @@ typedef struct comparison {
     runner king, teacher;
     safetensors capture; /* path NULL: the teacher is a folder */
     sequences in;
-    int *index; /* [in.n] number of the sequence in its file */
-    int top;    /* logits kept per row by the capture; 0: all */
+    int top; /* logits kept per row by the capture; 0: all */
     rows mine, theirs;
     float *scratch; /* [n_vocab]: a capture's row */
     int32_t *ids;
@@ -129,7 +128,7 @@ static status read_capture_sequence(comparison *c, int number, const tensor *tok
     if (tokens->type != DTYPE_I32 || tokens->rank != 1 || rows_here < 1 || rows_here > INT32_MAX)
         return error_set(e, E_FORMAT, "%s: tensor seq%d.tokens: want a vector of I32",
                          c->o->against, number);
-    c->index[i] = number;
+    c->in.index[i] = number;
     c->in.len[i] = (int)rows_here;
     c->in.ids[i] = mem_array((size_t)rows_here, sizeof(int32_t));
     if (!c->in.ids[i]) return error_set(e, E_NOMEM, "%s: out of memory", c->o->against);
@@ -144,6 +143,20 @@ static status read_capture_sequence(comparison *c, int number, const tensor *tok
     return OK;
 }
 
+/* The highest number among "seq{number}.tokens", -1: none. A capture made in shards skips some. */
+static int last_number(const comparison *c)
+{
+    int64_t last = -1, number;
+    for (size_t i = 0; i < c->capture.count; i++) {
+        const str name = c->capture.tensors[i].name;
+        if (!str_starts(name, STR("seq")) || !str_ends(name, STR(".tokens"))) continue;
+        if (str_to_i64(str_sub(name, 3, name.len - 7), &number) && number > last &&
+            number <= MOST_SEQUENCES)
+            last = number;
+    }
+    return (int)last;
+}
+
 static bool in_shard(const comparison *c, int number)
 {
     return c->o->shards == 0 || number % c->o->shards == c->o->shard;
@@ -152,7 +165,7 @@ static bool in_shard(const comparison *c, int number)
 /* Layers that the first sequence kept, ascending. */
 static status capture_layers(comparison *c, error *e)
 {
-    const int first = c->index[0];
+    const int first = c->in.index[0];
     for (int layer = 0; layer < FIDELITY_MAX_LAYERS; layer++) {
         char name[32];
         snprintf(name, sizeof name, "hidden.%d", layer);
@@ -174,10 +187,11 @@ static status open_capture(comparison *c, error *e)
     TRY(safetensors_open(&c->capture, c->o->against, e));
     c->in.len = mem_array(c->capture.count, sizeof *c->in.len);
     c->in.ids = mem_array(c->capture.count, sizeof *c->in.ids);
-    c->index = mem_array(c->capture.count, sizeof *c->index);
-    if (!c->in.len || !c->in.ids || !c->index)
+    c->in.index = mem_array(c->capture.count, sizeof *c->in.index);
+    if (!c->in.len || !c->in.ids || !c->in.index)
         return error_set(e, E_NOMEM, "%s: out of memory", c->o->against);
-    for (int number = 0; number < (int)c->capture.count; number++) {
+    const int last = last_number(c);
+    for (int number = 0; number <= last; number++) {
         if (!has_part(c, number, "tokens") || !in_shard(c, number)) continue;
         char full[64];
         snprintf(full, sizeof full, "seq%d.tokens", number);
@@ -201,24 +215,24 @@ static status row_against_capture(comparison *c, int i, int row, const float *mi
 {
     const int n_vocab = king_get_config(c->king.k)->n_vocab, len = c->in.len[i];
     if (c->top == 0) {
-        const tensor *t = part(c, c->index[i], "logits", DTYPE_F32, e);
+        const tensor *t = part(c, c->in.index[i], "logits", DTYPE_F32, e);
         if (!t) return E_FORMAT;
         if (!shaped(t, len, n_vocab))
             return error_set(e, E_FORMAT, "%s: tensor seq%d.logits: want [%d, %d]", c->o->against,
-                             c->index[i], len, n_vocab);
+                             c->in.index[i], len, n_vocab);
         tensor_read_f32(t, (int64_t)row * n_vocab, n_vocab, c->scratch);
         *kl = full_kl(c->scratch, mine, n_vocab);
         *agree = argmax(c->scratch, n_vocab) == argmax(mine, n_vocab);
         return OK;
     }
-    const tensor *ids = part(c, c->index[i], "top_ids", DTYPE_I32, e);
-    const tensor *logits = part(c, c->index[i], "top_logits", DTYPE_F32, e);
-    const tensor *lses = part(c, c->index[i], "lse", DTYPE_F64, e);
+    const tensor *ids = part(c, c->in.index[i], "top_ids", DTYPE_I32, e);
+    const tensor *logits = part(c, c->in.index[i], "top_logits", DTYPE_F32, e);
+    const tensor *lses = part(c, c->in.index[i], "lse", DTYPE_F64, e);
     if (!ids || !logits || !lses) return E_FORMAT;
     if (!shaped(ids, len, c->top) || !shaped(logits, len, c->top) || !shaped(lses, len, 0))
         return error_set(e, E_FORMAT,
                          "%s: sequence %d: want top_ids and top_logits [%d, %d], lse [%d]",
-                         c->o->against, c->index[i], len, c->top, len);
+                         c->o->against, c->in.index[i], len, c->top, len);
     double lse;
     memcpy(&lse, lses->data + sizeof lse * (size_t)row, sizeof lse);
     memcpy(c->ids, ids->data + sizeof *c->ids * (size_t)row * (size_t)c->top,
@@ -228,7 +242,7 @@ static status row_against_capture(comparison *c, int i, int row, const float *mi
         if (c->ids[k] < 0 || c->ids[k] >= n_vocab)
             return error_set(e, E_FORMAT,
                              "%s: tensor seq%d.top_ids: found id %d, want one below %d",
-                             c->o->against, c->index[i], c->ids[k], n_vocab);
+                             c->o->against, c->in.index[i], c->ids[k], n_vocab);
     *kl = top_kl(c->scratch, c->ids, c->top, lse, mine, n_vocab);
     *agree = c->ids[0] == argmax(mine, n_vocab);
     return OK;
@@ -239,11 +253,11 @@ static status capture_hidden(comparison *c, int i, int layer, int row, float *to
     char name[32];
     const int n_embd = king_get_config(c->king.k)->n_embd;
     snprintf(name, sizeof name, "hidden.%d", layer);
-    const tensor *t = part(c, c->index[i], name, DTYPE_F32, e);
+    const tensor *t = part(c, c->in.index[i], name, DTYPE_F32, e);
     if (!t) return E_FORMAT;
     if (!shaped(t, c->in.len[i], n_embd))
         return error_set(e, E_FORMAT, "%s: tensor seq%d.%s: want [%d, %d]", c->o->against,
-                         c->index[i], name, c->in.len[i], n_embd);
+                         c->in.index[i], name, c->in.len[i], n_embd);
     tensor_read_f32(t, (int64_t)row * n_embd, n_embd, to);
     return OK;
 }
@@ -315,21 +329,7 @@ static status read_tokens(comparison *c, error *e)
     if (!c->o->tokens)
         return error_set(e, E_ARG, "eval kl: want --tokens FILE when --against names a king");
     TRY(runner_read_sequences(&c->in, c->o->tokens, e));
-    c->index = mem_array((size_t)c->in.n, sizeof *c->index);
-    if (!c->index) return error_set(e, E_NOMEM, "fidelity: out of memory");
-    int kept = 0;
-    for (int i = 0; i < c->in.n; i++) {
-        if (!in_shard(c, i)) {
-            mem_free(c->in.ids[i]);
-            c->in.total -= (uint64_t)c->in.len[i];
-            continue;
-        }
-        c->index[kept] = i;
-        c->in.ids[kept] = c->in.ids[i];
-        c->in.len[kept++] = c->in.len[i];
-    }
-    c->in.n = kept;
-    return OK;
+    return runner_keep_shard(&c->in, c->o->shard, c->o->shards, c->o->tokens, e);
 }
 
 static status open_teacher(comparison *c, const runner_options *like, error *e)
@@ -400,7 +400,7 @@ static status compare_all(comparison *c, error *e)
     for (int i = 0; i < c->in.n; i++) {
         fidelity_sequence *out;
         const int len = c->in.len[i];
-        TRY(add_sequence(c->f, c->index[i], len, &out, e));
+        TRY(add_sequence(c->f, c->in.index[i], len, &out, e));
         runner_reset(&c->king);
         if (!c->capture.path) runner_reset(&c->teacher);
         for (int row = 0; row < len; row += RUNNER_CHUNK)
@@ -419,7 +419,6 @@ status fidelity_kl(const fidelity_options *o, fidelity *out, error *e)
     runner_close(&c.teacher);
     if (c.capture.path) safetensors_close(&c.capture);
     runner_free_sequences(&c.in);
-    mem_free(c.index);
     mem_free(c.mine.hidden);
     mem_free(c.theirs.hidden);
     mem_free(c.scratch);

@@ -98,8 +98,10 @@ static status read_all(sequences *s, const json_node *root, const char *path, er
             json_kind_name(root));
     s->len = mem_array(n, sizeof *s->len);
     s->ids = mem_array(n, sizeof *s->ids);
-    if (!s->len || !s->ids) return error_set(e, E_NOMEM, "%s: out of memory", path);
+    s->index = mem_array(n, sizeof *s->index);
+    if (!s->len || !s->ids || !s->index) return error_set(e, E_NOMEM, "%s: out of memory", path);
     s->n = (int)n;
+    for (int i = 0; i < s->n; i++) s->index[i] = i;
     for (int i = 0; i < s->n; i++)
         TRY(read_ids(s, i, single ? root : json_at(list, (size_t)i), path, e));
     return OK;
@@ -114,6 +116,24 @@ status runner_read_sequences(sequences *s, const char *path, error *e)
     json_free(doc);
     if (st) runner_free_sequences(s);
     return st;
+}
+
+status runner_keep_shard(sequences *s, int shard, int shards, const char *path, error *e)
+{
+    int kept = 0;
+    for (int i = 0; i < s->n; i++) {
+        if (shards && s->index[i] % shards != shard) {
+            mem_free(s->ids[i]);
+            s->total -= (uint64_t)s->len[i];
+            continue;
+        }
+        s->index[kept] = s->index[i];
+        s->ids[kept] = s->ids[i];
+        s->len[kept++] = s->len[i];
+    }
+    s->n = kept;
+    if (kept) return OK;
+    return error_set(e, E_ARG, "%s: no sequence for shard %d of %d", path, shard, shards);
 }
 
 status runner_check_sequences(const sequences *s, const char *path, int n_vocab, int max_len,
@@ -138,5 +158,6 @@ void runner_free_sequences(sequences *s)
     for (int i = 0; s->ids && i < s->n; i++) mem_free(s->ids[i]);
     mem_free(s->ids);
     mem_free(s->len);
+    mem_free(s->index);
     *s = (sequences){ 0 };
 }

@@ -43,12 +43,15 @@ status runner_run(runner *r, const int32_t *ids, int n, int logits_from, const k
 /* ---- token files: JSON, [ids] or {"sequences": [[ids], ...]} ---- */
 typedef struct sequences {
     int n;
+    int *index;    /* [n] number of each in the file */
     int *len;      /* [n] */
     int32_t **ids; /* [n][len] */
     int longest;
     uint64_t total;
 } sequences;
 status runner_read_sequences(sequences *s, const char *path, error *e);
+/* Keeps sequences i with i % shards == shard; shards 0: all. E_ARG when none is left. */
+status runner_keep_shard(sequences *s, int shard, int shards, const char *path, error *e);
 /* Every id below n_vocab, every length at most max_len. */
 status runner_check_sequences(const sequences *s, const char *path, int n_vocab, int max_len,
                               error *e);
