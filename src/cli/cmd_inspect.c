@@ -130,7 +130,7 @@ static status inspect_afar(const inspection *i, error *e)
     const hub_options o = { .offline = i->offline };
     status s = hub_preview(i->folder, &o, folder, e);
     if (s == OK) s = pack_open_headers(&p, folder, i->folder, e);
-    if (s == OK) s = describe(p, &i->how, e);
+    if (s == OK) s = report(p, NULL, i, e);
     if (p) pack_close(p);
     (void)file_list(folder, remove_one, folder, NULL);
     (void)rmdir(folder);

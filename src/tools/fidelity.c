@@ -354,7 +354,7 @@ static status check_tokens(const comparison *c, error *e)
     TRY(runner_read_sequences(&s, c->o->tokens, e));
     status st = OK;
     for (int i = 0; st == OK && i < c->in.n; i++) {
-        const int number = c->index[i];
+        const int number = c->in.index[i];
         const bool same =
             number < s.n && s.len[number] == c->in.len[i] &&
             memcmp(s.ids[number], c->in.ids[i], sizeof(int32_t) * (size_t)c->in.len[i]) == 0;
