@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include "packkit.h"
-#ifdef INGOT_HUB
 #include "hub/cache.h"
 #include "hub/download.h"
 #include "hub/hub.h"
@@ -436,9 +435,3 @@ TEST(the_python_client_shares_the_cache)
     expect_good(folder);
     stop_server(&f);
 }
-#else
-TEST(downloads)
-{
-    skip("built without downloads");
-}
-#endif
