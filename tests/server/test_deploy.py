@@ -13,6 +13,7 @@ import unittest
 import harness
 from harness import CHAT, Joined
 
+NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")  # not on the path of every user
 DEPLOY = os.path.join(harness.ROOT, "deploy")
 LONG = {"messages": [{"role": "user", "content": "Tell a long story."}], "temperature": 1, "seed": 3, "max_tokens": 900,
         "logit_bias": {"4066": -100, "4064": -100}}
@@ -41,7 +42,7 @@ class Nginx:
         with open(f"{self.folder}/nginx.conf", "w", encoding="utf-8") as f:
             f.write(f"daemon off;\nworker_processes 1;\npid {self.folder}/pid;\nerror_log {self.folder}/error.log;\n"
                     f"events {{ worker_connections 128; }}\nhttp {{\naccess_log off;\n{temporary}{text}\n}}\n")
-        self.process = subprocess.Popen(["nginx", "-p", self.folder, "-c", f"{self.folder}/nginx.conf"], stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([NGINX, "-p", self.folder, "-c", f"{self.folder}/nginx.conf"], stderr=subprocess.DEVNULL)
         self.front = harness.Server.__new__(harness.Server)
         self.front.host, self.front.port = "127.0.0.1", self.port
         end = time.monotonic() + 20
@@ -63,7 +64,7 @@ class Nginx:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-@unittest.skipUnless(shutil.which("nginx"), "no nginx")
+@unittest.skipUnless(NGINX, "no nginx")
 class Replicas(unittest.TestCase):
     def test_streams_affinity_and_drain(self):
         with harness.Server("--parallel", "2") as one, harness.Server("--parallel", "2") as two, Nginx([one, two]) as front:
