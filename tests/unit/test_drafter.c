@@ -1,6 +1,7 @@
 /* Drafter: splits, companions, late starts, refusals, noise. Values:
  * tests/golden/test_golden_drafter.c. */
 #include "model_fixture.h"
+#include "packkit.h"
 
 enum { WIDTH = 2 * 512, CONTEXT = 72, MAX_BLOCK = 8, TOP = 8 };
 
@@ -290,6 +291,57 @@ TEST(R079_a_drafter_of_another_king_is_refused)
     EXPECT_INT(drafter_open(&d, p, f.k, f.c, COMPUTE_INT8, &e), E_UNSUPPORTED);
     pack_close(p);
     fixture_close(&f);
+}
+
+/* ---- scales of the config, which the reference packs leave at 1 ---- */
+
+/* A draft of block 4 by a copy of the bf16 drafter whose config has these fields more; layers
+ * [2, 4, 512], embedding [512] of the anchor. */
+static void draft_with(const char *more, shown *out, float *layers, float *embedding)
+{
+    pair v;
+    char now[160];
+    const kit k = kit_new("drafter-tiny-bf16");
+    snprintf(now, sizeof now, "\"block_size\": 8%s", more);
+    kit_edit(&k, "config.json", "\"block_size\": 8", now);
+    pair_open(&v, k.folder, COMPUTE_F32);
+    draft_state *s = context_new(&v);
+    append(&v, s, 0, 20);
+    draft_job job = job_of(&v, s, 3, 4, out);
+    job.layers = layers;
+    drafter_draft(v.d, v.f.c, v.w, v.f.k, v.f.w, &job, 1);
+    king_embed(v.f.k, v.f.c, embedding, &job.anchor, 1);
+    drafter_state_free(s);
+    pair_close(&v);
+    kit_free(&k);
+}
+
+TEST(logits_are_multiplied_and_then_capped)
+{
+    enum { N = 3 * TOP };
+    static float layers[2 * 4 * 512], embedding[512];
+    shown plain, half, capped;
+    draft_with("", &plain, layers, embedding);
+    draft_with(", \"output_multiplier\": 0.5", &half, layers, embedding);
+    draft_with(", \"output_multiplier\": 0.5, \"final_logit_softcapping\": 3", &capped, layers,
+               embedding);
+    EXPECT_BITS(plain.hidden, half.hidden, 3 * 512);
+    for (int i = 0; i < N; i++) {
+        EXPECT(half.ids[i] == plain.ids[i] && capped.ids[i] == plain.ids[i]);
+        EXPECT(half.logits[i] == 0.5f * plain.logits[i]);
+        EXPECT_NEAR(fabs((double)capped.logits[i] - 3 * tanh(0.5 * (double)plain.logits[i] / 3)),
+                    1e-6, "capped %d", i);
+    }
+}
+
+/* Beside an anchor's embedding as large as this nothing that the layers add is seen. */
+TEST(embeddings_are_scaled)
+{
+    static float layers[2 * 4 * 512], embedding[512];
+    shown out;
+    draft_with(", \"input_embedding_scale\": 65536", &out, layers, embedding);
+    for (int i = 0; i < 512; i++) embedding[i] *= 65536;
+    EXPECT_NEAR(relative(layers, embedding, 512), 1e-2, "anchor");
 }
 
 /* ---- picking ---- */

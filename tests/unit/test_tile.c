@@ -99,15 +99,15 @@ static status fill(weights *w, error *e)
 }
 TEST(refuses_scales_that_are_not_finite)
 {
-    static const int kinds[] = { 0, 5, 15 };
-    for (int i = 0; i < 3; i++) {
+    static const int kinds[] = { 0, 5, 15, 12 };
+    for (int i = 0; i < 4; i++) {
         weights w;
         error e;
         weights_source(&w, &weight_kinds[kinds[i]], 20, 256, 1, false);
         w.m.block = i == 0 ? 256 : 0; /* a king's matrix: ternary by format */
         const uint16_t nan = 0x7e00;
         if (i == 2) w.bytes[1][9] = 255;
-        else memcpy(w.bytes[1] + 18, &nan, 2);
+        else memcpy(w.bytes[i == 3 ? 2 : 1] + 18, &nan, 2); /* the last one: a bias */
         EXPECT_INT(fill(&w, &e), E_FORMAT);
         EXPECT(strstr(e.text, i == 2 ? "byte 255" : "not finite"));
         weights_free(&w);
