@@ -175,24 +175,34 @@ status cache_write_ref(const cache *c, const char *revision, const char *commit,
     return file_write(path, str_from(commit), e);
 }
 
+/* "../../blobs/HASH" as seen from snapshots/COMMIT/path: one ".." more for each folder in path. */
+static status link_text(const char *path, const char *hash, char out[CACHE_MAX_PATH], error *e)
+{
+    buf text;
+    buf_init(&text, CACHE_MAX_PATH - 1);
+    for (const char *p = path; *p; p++) {
+        if (*p == '/') buf_text(&text, "../");
+    }
+    buf_printf(&text, "../../blobs/%s", hash);
+    const status s = buf_status(&text, path, e);
+    if (!s) memcpy(out, text.ptr, text.len + 1);
+    buf_free(&text);
+    return s;
+}
+
 status cache_link(const cache *c, const char *commit, const char *path, const char *hash, error *e)
 {
     char snapshot[CACHE_MAX_PATH], link[CACHE_MAX_PATH], blob[CACHE_MAX_PATH];
-    char target[CACHE_MAX_PATH] = "../../blobs/", text[CACHE_MAX_PATH];
+    char want[CACHE_MAX_PATH], found[CACHE_MAX_PATH];
     TRY(cache_snapshot(c, commit, snapshot, e));
     TRY(file_join(link, sizeof link, snapshot, path, e));
     TRY(cache_blob(c, hash, "", blob, e));
+    TRY(link_text(path, hash, want, e));
     TRY(cache_make_parents(link, e));
-    for (const char *p = path; *p; p++) {
-        if (*p != '/') continue;
-        snprintf(text, sizeof text, "../%s", target);
-        snprintf(target, sizeof target, "%s", text);
-    }
-    snprintf(text, sizeof text, "%s%s", target, hash);
-    const ssize_t n = readlink(link, target, sizeof target - 1);
-    if (n > 0 && (size_t)n == strlen(text) && memcmp(target, text, (size_t)n) == 0) return OK;
+    const ssize_t n = readlink(link, found, sizeof found);
+    if (n > 0 && (size_t)n == strlen(want) && memcmp(found, want, (size_t)n) == 0) return OK;
     (void)unlink(link);
-    if (!is_true("HF_HUB_DISABLE_SYMLINKS") && symlink(text, link) == 0) return OK;
+    if (!is_true("HF_HUB_DISABLE_SYMLINKS") && symlink(want, link) == 0) return OK;
     if (rename(blob, link) == 0) return OK;
     return error_set(e, E_IO, "%s: cannot be put in place: %s", link, strerror(errno));
 }

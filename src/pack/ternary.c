@@ -37,7 +37,7 @@ bool ternary_put_ptq1(const uint8_t codes[TERNARY_CODES], uint16_t d, uint8_t bl
 {
     unsigned sums[26] = { 0 };
     for (int e = 0; e < TERNARY_GROUP; e++) {
-        const unsigned code = codes[e / 4] >> 2 * (e % 4) & 3u;
+        const unsigned code = (unsigned)codes[e / 4] >> 2 * (e % 4) & 3u;
         int byte, digit;
         if (code == 3) return false;
         place(e, &byte, &digit);
