@@ -10,6 +10,7 @@
 #include "cli/setup.h"
 #include "tools/doctor.h"
 #include "tools/inspect.h"
+#include "tools/twininfo.h"
 #include "base/banned.h"
 
 enum { MOST_OUTPUT = 256 << 20 };
@@ -108,6 +109,17 @@ static status inspect_folder(const inspection *i, const char *folder, error *e)
     return s;
 }
 
+/* A GGUF file: what it is, from its own header. */
+static status report_twin(const inspection *i, error *e)
+{
+    buf out;
+    buf_init(&out, MOST_OUTPUT);
+    const status s = twininfo_write(i->folder, i->how.json, i->how.tensors, &out, e);
+    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
+    buf_free(&out);
+    return s;
+}
+
 #ifdef INGOT_HUB
 static status remove_one(void *arg, const char *name, error *e)
 {
@@ -144,6 +156,13 @@ static status run(void *arg, error *e)
     char folder[4096];
     progress bar;
     if (i->drafter && !i->verify) return error_set(e, E_ARG, "--drafter: only with --verify");
+    if (file_exists(i->folder) && !file_is_dir(i->folder)) {
+        if (!i->verify) return report_twin(i, e);
+        return error_set(e, E_ARG,
+                         "--verify: %s is a file: want a folder (`ingot convert` makes "
+                         "one, and checks what it reads)",
+                         i->folder);
+    }
 #ifdef INGOT_HUB
     const bool afar = !i->verify && !file_exists(i->folder) && hub_is_name(i->folder);
     if (afar && hub_find(i->folder, &(hub_options){ 0 }, folder, sizeof folder, NULL) != OK)
@@ -178,7 +197,7 @@ int cmd_inspect(int argc, char **argv)
     };
     const options_command c = {
         .name = "inspect",
-        .usage = "FOLDER|ID [options]",
+        .usage = "FOLDER|ID|FILE.gguf [options]",
         .summary = "say what a pack is and what it needs",
         .details =
             "Of a hub id that is not in the cache only the headers are fetched; with --verify "

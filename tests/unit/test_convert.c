@@ -2,9 +2,11 @@
 #include <math.h>
 #include <stddef.h>
 #include "packkit.h"
+#include "base/json.h"
 #include "pack/gguf.h"
 #include "tools/convert.h"
 #include "tools/twin.h"
+#include "tools/twininfo.h"
 
 #define TINY KIT_PACKS "king-tiny"
 
@@ -186,5 +188,30 @@ TEST(refuses_what_would_lose)
     o.type = "Q4_K";
     EXPECT_INT(convert_to_gguf(TINY, kit_path(&k, "b.gguf"), &o, &r, &e), E_ARG);
     EXPECT(!file_exists(kit_path(&k, "b.gguf")));
+    kit_free(&k);
+}
+
+TEST(a_twin_is_described)
+{
+    const kit k = kit_new(NULL);
+    error e = { 0 };
+    convert_report r;
+    const convert_options o = { 0 };
+    EXPECT_OK(convert_to_gguf(TINY, kit_path(&k, "a.gguf"), &o, &r, &e), e);
+    buf out;
+    json_doc *doc = NULL;
+    buf_init(&out, 1 << 20);
+    EXPECT_OK(twininfo_write(kit_path(&k, "a.gguf"), true, true, &out, &e), e);
+    EXPECT_OK(json_parse(&doc, buf_view(&out), JSON_UNIQUE, "twininfo", &e), e);
+    EXPECT_STR(json_text(json_get(json_root(doc), "architecture")), "qwen35");
+    EXPECT(json_is_true(json_get(json_root(doc), "rotated")));
+    EXPECT_INT(json_len(json_get(json_root(doc), "tensors")), r.packed + r.plain);
+    json_free(doc);
+    buf_clear(&out);
+    EXPECT_OK(twininfo_write(kit_path(&k, "a.gguf"), false, false, &out, &e), e);
+    EXPECT(str_find(buf_view(&out), STR("PQ2_0")) != STR_NONE);
+    buf_clear(&out);
+    EXPECT_INT(twininfo_write(TINY "/config.json", false, false, &out, &e), E_FORMAT);
+    buf_free(&out);
     kit_free(&k);
 }
