@@ -313,7 +313,7 @@ TEST(R094_a_snapshot_without_a_shard_is_no_model)
 /* A pull that is killed leaves a side file only, and what it leaves is used. */
 TEST(R096_a_killed_pull_leaves_no_file_that_looks_whole)
 {
-    hub_fixture f = start_server(NULL, "3000000");
+    hub_fixture f = start_server(NULL, "20000000"); /* more than two seconds */
     char folder[CACHE_MAX_PATH];
     error e;
     const pid_t pid = fork();
