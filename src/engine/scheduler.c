@@ -550,7 +550,8 @@ static void settle(scheduler *g, sequence *s, const king_job *job)
     const int n_before = s->progress.n_ids;
     if (s->block > 0) {
         const int accepted = speculate_settle(&g->speculate, s, job);
-        s->progress.usage.plain_s += (accepted + 1) * s->wager.alone;
+        s->plain_s += (accepted + 1) * s->wager.alone;
+        s->spent_s += s->wager.alone + s->wager.extra;
         wager_settle(&s->wager, accepted, s->ended, &g->chances);
     } else {
         settle_prefill(g, s, job);

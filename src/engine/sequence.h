@@ -52,7 +52,8 @@ struct sequence {
     detok detok;
     lookup lookup; /* empty when nothing may be copied */
     wager wager;
-    int grammar; /* state of the constraint */
+    double plain_s, spent_s; /* of the decoding so far, by the table of costs: see sequence_end */
+    int grammar;             /* state of the constraint */
     bool in_think, in_call;
     int64_t submitted_ns, admitted_ns, first_ns;
 

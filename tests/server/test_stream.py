@@ -141,6 +141,7 @@ class Streams(harness.Case):
     def test_R042_block_is_honoured(self):
         plain = self.server.chat(ASK, block=1, max_tokens=64).json
         self.assertEqual((plain["timings"]["draft_n"], plain["timings"]["block_mean"]), (0, 1))
+        self.assertEqual(plain["timings"]["plain_ms_estimate"], plain["timings"]["predicted_ms"])
         for block in (2, 4, 8, "auto"):
             drafted = self.server.chat(ASK, block=block, max_tokens=64).json
             self.assertEqual(drafted["choices"][0]["message"], plain["choices"][0]["message"])
