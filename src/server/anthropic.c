@@ -12,24 +12,13 @@
 
 /* ---- requests ---- */
 
-static const char *type_of(const json_node *block)
-{
-    const char *type = json_text(json_get(block, "type"));
-    return type ? type : "";
-}
-
-static bool is_type(const json_node *block, const char *type)
-{
-    return strcmp(type_of(block), type) == 0;
-}
-
 static bool refuse_block(api_error *e, size_t message, size_t block, const char *role,
                          const json_node *found)
 {
     char at[64];
     snprintf(at, sizeof at, "messages.%zu.content.%zu", message, block);
     return fields_refuse(e, at, "%s: a block of type \"%.40s\" is not supported in a message of %s",
-                         at, type_of(found), role);
+                         at, fields_type(found), role);
 }
 
 /* The result of a call is a message of its own, before what the user says beside it. */
@@ -47,8 +36,8 @@ static bool put_user(jsonw *w, const json_node *blocks, size_t at, api_error *e)
     size_t others = 0;
     for (size_t i = 0; i < json_len(blocks); i++) {
         const json_node *block = json_at(blocks, i);
-        if (is_type(block, "tool_result")) put_result(w, block);
-        else if (is_type(block, "text")) others++;
+        if (fields_is(block, "tool_result")) put_result(w, block);
+        else if (fields_is(block, "text")) others++;
         else return refuse_block(e, at, i, "the user", block);
     }
     if (!others) return true;
@@ -57,7 +46,7 @@ static bool put_user(jsonw *w, const json_node *blocks, size_t at, api_error *e)
     jsonw_key(w, "content");
     jsonw_array(w);
     for (size_t i = 0; i < json_len(blocks); i++)
-        if (is_type(json_at(blocks, i), "text")) jsonw_node(w, json_at(blocks, i));
+        if (fields_is(json_at(blocks, i), "text")) jsonw_node(w, json_at(blocks, i));
     jsonw_end_array(w);
     jsonw_end_object(w);
     return true;
@@ -72,7 +61,7 @@ static void put_joined(jsonw *w, const json_node *blocks, const char *type, cons
     for (size_t i = 0; i < json_len(blocks); i++) {
         str piece;
         const json_node *block = json_at(blocks, i);
-        if (!is_type(block, type) || !json_str(json_get(block, type), &piece)) continue;
+        if (!fields_is(block, type) || !json_str(json_get(block, type), &piece)) continue;
         buf_add(&text, piece);
         found = true;
     }
@@ -104,9 +93,9 @@ static bool put_assistant(jsonw *w, const json_node *blocks, size_t at, api_erro
     size_t calls = 0;
     for (size_t i = 0; i < json_len(blocks); i++) {
         const json_node *block = json_at(blocks, i);
-        if (is_type(block, "tool_use")) calls++;
-        else if (!is_type(block, "text") && !is_type(block, "thinking") &&
-                 !is_type(block, "redacted_thinking"))
+        if (fields_is(block, "tool_use")) calls++;
+        else if (!fields_is(block, "text") && !fields_is(block, "thinking") &&
+                 !fields_is(block, "redacted_thinking"))
             return refuse_block(e, at, i, "the assistant", block);
     }
     jsonw_object(w);
@@ -117,7 +106,7 @@ static bool put_assistant(jsonw *w, const json_node *blocks, size_t at, api_erro
         jsonw_key(w, "tool_calls");
         jsonw_array(w);
         for (size_t i = 0; i < json_len(blocks); i++)
-            if (is_type(json_at(blocks, i), "tool_use")) put_call(w, json_at(blocks, i));
+            if (fields_is(json_at(blocks, i), "tool_use")) put_call(w, json_at(blocks, i));
         jsonw_end_array(w);
     }
     jsonw_end_object(w);
@@ -160,18 +149,10 @@ static bool put_tools(jsonw *w, const json_node *body, api_error *e)
     jsonw_array(w);
     for (size_t i = 0; i < json_len(tools); i++) {
         const json_node *tool = json_at(tools, i);
-        if (fields_present(tool, "type") && !is_type(tool, "custom"))
+        if (fields_present(tool, "type") && !fields_is(tool, "custom"))
             return fields_refuse(e, "tools", "tools.%zu: type \"%.40s\" is not supported here", i,
-                                 type_of(tool));
-        jsonw_object(w);
-        jsonw_member_text(w, "type", "function");
-        jsonw_key(w, "function");
-        jsonw_object(w);
-        fields_copy(w, tool, "name", "name");
-        fields_copy(w, tool, "description", "description");
-        fields_copy(w, tool, "input_schema", "parameters");
-        jsonw_end_object(w);
-        jsonw_end_object(w);
+                                 fields_type(tool));
+        openai_put_tool(w, tool, "input_schema");
     }
     jsonw_end_array(w);
     return true;
@@ -189,22 +170,16 @@ static bool put_tool_choice(jsonw *w, const json_node *body, api_error *e)
         jsonw_bool(w, false);
     }
     jsonw_key(w, "tool_choice");
-    if (is_type(wanted, "tool")) {
-        jsonw_object(w);
-        jsonw_member_text(w, "type", "function");
-        jsonw_key(w, "function");
-        jsonw_object(w);
-        fields_copy(w, wanted, "name", "name");
-        jsonw_end_object(w);
-        jsonw_end_object(w);
-    } else if (is_type(wanted, "any")) {
+    if (fields_is(wanted, "tool")) {
+        openai_put_tool_choice(w, wanted);
+    } else if (fields_is(wanted, "any")) {
         jsonw_text(w, "required");
-    } else if (is_type(wanted, "auto") || is_type(wanted, "none")) {
-        jsonw_text(w, type_of(wanted));
+    } else if (fields_is(wanted, "auto") || fields_is(wanted, "none")) {
+        jsonw_text(w, fields_type(wanted));
     } else {
         return fields_refuse(e, "tool_choice",
                              "'tool_choice.type': found \"%.40s\", want auto, any, tool or none",
-                             type_of(wanted));
+                             fields_type(wanted));
     }
     return true;
 }
@@ -214,11 +189,11 @@ static bool put_thinking(jsonw *w, const json_node *body, api_error *e)
 {
     const json_node *thinking = NULL;
     if (!fields_object(body, "thinking", &thinking, e)) return false;
-    const bool on = is_type(thinking, "enabled") || is_type(thinking, "adaptive");
-    if (thinking && !on && !is_type(thinking, "disabled"))
+    const bool on = fields_is(thinking, "enabled") || fields_is(thinking, "adaptive");
+    if (thinking && !on && !fields_is(thinking, "disabled"))
         return fields_refuse(e, "thinking",
                              "'thinking.type': found \"%.40s\", want enabled, adaptive or disabled",
-                             type_of(thinking));
+                             fields_type(thinking));
     jsonw_key(w, "chat_template_kwargs");
     jsonw_object(w);
     jsonw_key(w, "enable_thinking");

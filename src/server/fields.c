@@ -31,6 +31,17 @@ bool fields_present(const json_node *o, const char *key)
     return n && json_kind(n) != JSON_NULL;
 }
 
+const char *fields_type(const json_node *o)
+{
+    const char *type = json_text(json_get(o, "type"));
+    return type ? type : "";
+}
+
+bool fields_is(const json_node *o, const char *type)
+{
+    return strcmp(fields_type(o), type) == 0;
+}
+
 bool fields_bool(const json_node *o, const char *key, bool *out, api_error *e)
 {
     if (!fields_present(o, key)) return true;

@@ -73,6 +73,37 @@ void openai_models(const service *s, buf *out)
     jsonw_end_object(&w);
 }
 
+/* ---- translated requests ---- */
+
+static void open_function(jsonw *w, const json_node *from)
+{
+    jsonw_object(w);
+    jsonw_member_text(w, "type", "function");
+    jsonw_key(w, "function");
+    jsonw_object(w);
+    fields_copy(w, from, "name", "name");
+}
+
+static void close_function(jsonw *w)
+{
+    jsonw_end_object(w);
+    jsonw_end_object(w);
+}
+
+void openai_put_tool(jsonw *w, const json_node *tool, const char *parameters)
+{
+    open_function(w, tool);
+    fields_copy(w, tool, "description", "description");
+    fields_copy(w, tool, parameters, "parameters");
+    close_function(w);
+}
+
+void openai_put_tool_choice(jsonw *w, const json_node *wanted)
+{
+    open_function(w, wanted);
+    close_function(w);
+}
+
 /* ---- requests ---- */
 
 static bool parse_common(call *c, const json_node *body, api_error *e)

@@ -11,12 +11,6 @@
 
 /* ---- requests ---- */
 
-static bool is_type(const json_node *item, const char *type)
-{
-    const char *found = json_text(json_get(item, "type"));
-    return found && strcmp(found, type) == 0;
-}
-
 /* The assistant's reasoning, text and calls are items of their own here and one message in a chat:
  * they are collected until somebody else speaks. */
 typedef struct turn {
@@ -51,10 +45,10 @@ static void put_parts(jsonw *w, const json_node *parts)
     jsonw_array(w);
     for (size_t i = 0; i < json_len(parts); i++) {
         const json_node *p = json_at(parts, i);
-        if (is_type(p, "input_text") || is_type(p, "output_text") || is_type(p, "refusal")) {
+        if (fields_is(p, "input_text") || fields_is(p, "output_text") || fields_is(p, "refusal")) {
             jsonw_object(w);
             jsonw_member_text(w, "type", "text");
-            fields_copy(w, p, is_type(p, "refusal") ? "refusal" : "text", "text");
+            fields_copy(w, p, fields_is(p, "refusal") ? "refusal" : "text", "text");
             jsonw_end_object(w);
         } else {
             jsonw_node(w, p); /* the chat refuses it by its type */
@@ -193,17 +187,9 @@ static bool put_tools(jsonw *w, const json_node *body, api_error *e)
     jsonw_array(w);
     for (size_t i = 0; i < json_len(tools); i++) {
         const json_node *tool = json_at(tools, i);
-        if (!is_type(tool, "function"))
+        if (!fields_is(tool, "function"))
             return fields_refuse(e, "tools", "tools.%zu.type: the only tools are functions", i);
-        jsonw_object(w);
-        jsonw_member_text(w, "type", "function");
-        jsonw_key(w, "function");
-        jsonw_object(w);
-        fields_copy(w, tool, "name", "name");
-        fields_copy(w, tool, "description", "description");
-        fields_copy(w, tool, "parameters", "parameters");
-        jsonw_end_object(w);
-        jsonw_end_object(w);
+        openai_put_tool(w, tool, "parameters");
     }
     jsonw_end_array(w);
     const json_node *wanted = json_get(body, "tool_choice");
@@ -212,13 +198,7 @@ static bool put_tools(jsonw *w, const json_node *body, api_error *e)
         return true;
     }
     jsonw_key(w, "tool_choice");
-    jsonw_object(w);
-    fields_copy(w, wanted, "type", "type");
-    jsonw_key(w, "function");
-    jsonw_object(w);
-    fields_copy(w, wanted, "name", "name");
-    jsonw_end_object(w);
-    jsonw_end_object(w);
+    openai_put_tool_choice(w, wanted);
     return true;
 }
 
@@ -231,7 +211,7 @@ static bool put_format(jsonw *w, const json_node *body, api_error *e)
     jsonw_key(w, "response_format");
     jsonw_object(w);
     fields_copy(w, format, "type", "type");
-    if (is_type(format, "json_schema")) {
+    if (fields_is(format, "json_schema")) {
         jsonw_key(w, "json_schema");
         jsonw_object(w);
         fields_copy(w, format, "name", "name");
