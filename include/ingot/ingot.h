@@ -279,6 +279,15 @@ void ingot_cancel(ingot_request *r);  /* any thread; the choices end with INGOT_
 void ingot_release(ingot_request *r); /* cancels if needed; r is gone */
 const int32_t *ingot_prompt_ids(const ingot_request *r, int *n);
 
+/* Where a choice (below ingot_sampling.n) is just now; never waits. */
+typedef struct ingot_place {
+    int queued; /* requests ahead of it; -1: it has started */
+    int prompt_tokens, prompt_done;
+    int tokens; /* put out so far */
+    int block;  /* rows of its newest step; 0: none yet */
+} ingot_place;
+void ingot_request_place(const ingot_request *r, int choice, ingot_place *out);
+
 /* Splits raw model output as the engine does; pieces may be cut anywhere. */
 typedef struct ingot_splitter ingot_splitter;
 typedef struct ingot_split_options {

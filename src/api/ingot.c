@@ -622,6 +622,18 @@ const int32_t *ingot_prompt_ids(const ingot_request *r, int *n)
     return p->prompt;
 }
 
+void ingot_request_place(const ingot_request *r, int choice, ingot_place *out)
+{
+    request_progress g;
+    request_read(r->request, choice, &g);
+    *out = (ingot_place){ .queued = g.queued,
+                          .prompt_tokens = request_get_params(r->request)->n_prompt,
+                          .prompt_done = g.prompt_done,
+                          .tokens = g.n_ids };
+    const int steps = g.usage.steps;
+    if (steps > 0) out->block = request_peek(r->request, choice).step_block[steps - 1];
+}
+
 /* ---- score ---- */
 
 static status score(ingot_engine *g, const prompt *p, float *logprob, int n, error *e)

@@ -80,6 +80,8 @@ int cmd_serve(int argc, char **argv)
                             .port = 8080,
                             .max_body = 64u << 20,
                             .write_s = 60,
+                            .request_s = 30,
+                            .keep_alive_s = 4,
                             .drain_s = 60 };
     setup_init(&s.base);
     const option own[] = {
@@ -107,6 +109,10 @@ int cmd_serve(int argc, char **argv)
           "the model's id for clients (default: the folder's name)", 0, 0, NULL },
         { OPTION_INT, "timeout", 0, &s.o.write_s, "S",
           "cancel when a client takes no byte for S seconds (default 60)", 1, 86400, NULL },
+        { OPTION_INT, "receive-timeout", 0, &s.o.request_s, "S",
+          "time for a client to send one request (default 30)", 1, 86400, NULL },
+        { OPTION_INT, "keep-alive", 0, &s.o.keep_alive_s, "S",
+          "silence of a stream after which a comment is sent (default 4)", 1, 86400, NULL },
         { OPTION_INT, "max-seconds", 0, &s.o.max_s, "S",
           "longest time of a request (default: no limit)", 1, 1 << 30, NULL },
         { OPTION_INT, "drain", 0, &s.o.drain_s, "S",

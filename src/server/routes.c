@@ -162,10 +162,11 @@ static bool post_apply_template(const service *s, str body, buf *out, api_error 
 
 /* ---- the table ---- */
 
-static const char *const names[METRICS_ROUTES] = {
-    "other",    "live",       "health",   "metrics",   "models",   "chat",         "completions",
-    "tokenize", "detokenize", "template", "responses", "messages", "count_tokens", "page"
-};
+static const char *const names[METRICS_ROUTES] = { "other",        "live",      "health",
+                                                   "metrics",      "models",    "chat",
+                                                   "completions",  "tokenize",  "detokenize",
+                                                   "template",     "responses", "messages",
+                                                   "count_tokens", "page",      "slots" };
 
 static const route table[] = {
     { .id = 1, .kind = ROUTE_LIVE, .method = "GET", .path = "/live", .open = true },
@@ -220,6 +221,7 @@ static const route table[] = {
       .open = true,
       .page = page_html,
       .headers = PAGE_HEADERS },
+    { .id = 14, .kind = ROUTE_SLOTS, .method = "GET", .path = "/slots" },
 };
 static const route one_model = {
     .id = 4, .kind = ROUTE_GET, .method = "GET", .path = "/models/", .answer = get_model

@@ -9,6 +9,7 @@ typedef enum route_kind {
     ROUTE_LIVE,
     ROUTE_HEALTH,
     ROUTE_METRICS,
+    ROUTE_SLOTS,
     ROUTE_PAGE,
     ROUTE_GET,  /* answered at once from the service: `input` is the path */
     ROUTE_WORK, /* answered by a worker: `input` is the body */

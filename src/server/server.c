@@ -20,14 +20,13 @@
 #include "server/notify.h"
 #include "server/openai.h"
 #include "server/routes.h"
+#include "server/slots.h"
 #include "base/banned.h"
 
 enum {
     WORKERS = 2,
     MAX_CONNECTIONS = 1024,
-    MAX_WAITING = 1024, /* requests between loop and workers */
-    REQUEST_S = 30,
-    KEEP_ALIVE_MS = 4000,
+    MAX_WAITING = 1024,     /* requests between loop and workers */
     HIGH_WATER = 256 << 10, /* unsent bytes beyond which a stream waits */
     LOGGED_BYTES = 2000,
     LAST_BYTES_S = 2, /* for clients to take what was written when the drain ended */
@@ -311,6 +310,28 @@ static void get_metrics(exchange *x)
     exchange_free(x);
 }
 
+/* Other people's requests are shown only where keys say who may look. */
+static void get_slots(exchange *x)
+{
+    const server *s = x->s;
+    const int64_t now = clock_ns();
+    jsonw w;
+    if (s->auth.n_keys == 0) {
+        reply_simple(x, 501, "not_supported_error", "/slots is served only where a key is set");
+        return;
+    }
+    count(x, OUTCOME_OK);
+    buf_clear(&x->out);
+    jsonw_init(&w, &x->out);
+    jsonw_array(&w);
+    for (const exchange *y = s->first; y; y = y->next)
+        if (y->c)
+            slots_write(&w, y->c, y->request_id, (double)(now - y->started_ns) / 1e9, y->working);
+    jsonw_end_array(&w);
+    reply(x, 200, NULL, "application/json", buf_view(&x->out));
+    exchange_free(x);
+}
+
 static void generate(exchange *x)
 {
     x->c = mem_alloc(sizeof *x->c);
@@ -353,10 +374,12 @@ static void dispatch(exchange *x)
         count(x, OUTCOME_OK);
         reply(x, 200, x->route->headers, "text/html; charset=utf-8", x->route->page());
         exchange_free(x);
-    } else if (s->phase != PHASE_READY) {
+    } else if (s->loading || s->load_status) {
         get_health(x);
     } else if (x->route->kind == ROUTE_METRICS) {
         get_metrics(x);
+    } else if (x->route->kind == ROUTE_SLOTS) {
+        get_slots(x);
     } else if (x->route->kind == ROUTE_GET) {
         api_error e;
         buf_clear(&x->out);
@@ -367,6 +390,8 @@ static void dispatch(exchange *x)
         count(x, OUTCOME_OK);
         reply(x, 200, NULL, "application/json", buf_view(&x->out));
         exchange_free(x);
+    } else if (s->phase != PHASE_READY) {
+        get_health(x);
     } else if (x->route->kind == ROUTE_GENERATE) {
         generate(x);
     } else {
@@ -442,7 +467,8 @@ static void keep_alive(exchange *x)
 {
     char line[96];
     const call *c = x->c;
-    if (clock_ns() - http_last_put_ns(x->conn) < (int64_t)KEEP_ALIVE_MS * 1000000) return;
+    if (clock_ns() - http_last_put_ns(x->conn) < (int64_t)x->s->o->keep_alive_s * 1000000000)
+        return;
     if (has_text(c)) snprintf(line, sizeof line, ": working\n\n");
     else if (c->progress_total)
         snprintf(line, sizeof line, ": prefill %d/%d\n\n", c->progress_done, c->progress_total);
@@ -566,8 +592,8 @@ static void *load(void *arg)
 
 static status start(server *s, error *e)
 {
-    const http_options ho = { s->o->host,      s->o->port, (size_t)s->o->max_body,
-                              MAX_CONNECTIONS, REQUEST_S,  s->o->write_s };
+    const http_options ho = { s->o->host,      s->o->port,      (size_t)s->o->max_body,
+                              MAX_CONNECTIONS, s->o->request_s, s->o->write_s };
     const http_handler handler = {
         s, on_head, on_request, on_gone, on_drained, on_woken, on_refusal
     };

@@ -16,8 +16,10 @@ typedef struct server_options {
     const char *allow_host[SERVER_MAX_HOSTS];
     int n_allow_host;
     uint64_t max_body;
-    int write_s; /* --timeout */
-    int max_s;   /* --max-seconds; 0: none */
+    int write_s;      /* --timeout */
+    int request_s;    /* --receive-timeout */
+    int keep_alive_s; /* --keep-alive */
+    int max_s;        /* --max-seconds; 0: none */
     int drain_s;
     const char *model_name;
     bool reasoning_both, log_content;

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import tempfile
+import threading
 import time
 import unittest
 
@@ -164,6 +165,43 @@ class Framing(harness.Case):
         self.assertTrue(self.server.until(lambda: self.server.descriptors() <= before + 1))
 
 
+class Patience(harness.Case):
+    OPTIONS = ("--receive-timeout", "2")
+
+    def dribble(self, start, results):
+        """Sends a byte every quarter of a second until there is an answer; its head and the time it took."""
+        with harness.Raw(self.server, timeout=60) as s:
+            s.send(start)
+            begun = time.monotonic()
+            s.socket.settimeout(0.25)
+            while time.monotonic() - begun < 20 * harness.SLOW:
+                try:
+                    if not s._more() or b"\r\n\r\n" in s.pending:
+                        break
+                except TimeoutError:
+                    s.send("x")
+                except ConnectionError:
+                    break
+            results.append((s.pending[:12], time.monotonic() - begun))
+
+    def test_single_bytes_buy_no_time(self):
+        starts = ("GET /health HTTP/1.1\r\nHost: localhost\r\nX: ",
+                  "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{",
+                  "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n400\r\n{")
+        results = []
+        threads = [threading.Thread(target=self.dribble, args=(start, results)) for start in starts]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for head, seconds in results:
+            self.assertEqual(head, b"HTTP/1.1 408")
+            self.assertGreater(seconds, 1.5)
+            self.assertLess(seconds, 4 * harness.SLOW)
+        self.assertEqual(len(results), 3)
+        self.alive()
+
+
 class Access(unittest.TestCase):
     def refused(self, *options, env=None):
         with self.assertRaises(RuntimeError) as e:
@@ -178,11 +216,12 @@ class Access(unittest.TestCase):
 
     def test_keys(self):
         with harness.Server("--api-key", "sk-one") as s:
+            self.assertEqual(s.get("/slots", {"x-api-key": "sk-one"}).json, [])
             open_routes = [s.get("/health"), s.get("/live")]
             self.assertEqual([r.status for r in open_routes], [200, 200])
             for headers in ({}, {"Authorization": "Bearer sk-two"}, {"Authorization": "Bearer "}, {"Authorization": "Basic sk-one"},
                             {"x-api-key": ""}, {"x-api-key": "sk-on"}, {"x-api-key": "sk-onee"}, {"Authorization": "Bearer sk-onesk-one"}):
-                for path in ("/v1/models", "/metrics", "/nothing"):
+                for path in ("/v1/models", "/metrics", "/slots", "/nothing"):
                     r = s.get(path, headers)
                     self.assertEqual((r.status, r.json["error"]["type"]), (401, "authentication_error"), (path, headers))
                 self.assertEqual(s.post(harness.CHAT, BODY, headers).status, 401)
