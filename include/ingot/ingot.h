@@ -202,7 +202,7 @@ typedef struct ingot_sampling {
     int n;               /* choices; 0: 1 */
     int thinking_budget; /* tokens; 0: none. The think block is closed when it is spent */
     const char *schema;  /* JSON Schema text that the answer (not the thought) obeys, or NULL */
-    const char *grammar; /* other grammars: refused, none is supported yet */
+    const char *grammar; /* GBNF text that it obeys instead (docs/constrained.md), or NULL */
     bool single_call;    /* end after the first tool call */
     bool raw;            /* events are plain text: no split into thinking and tool calls */
     bool show_special;   /* special tokens are part of the text */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "engine/gbnf.h"
 #include "base/banned.h"
 
 enum {
@@ -403,7 +404,6 @@ static status check_sampling(const ingot_sampling *s, const ingot_model *m, erro
     if (s->block > 1 && !m->drafter)
         return error_set(e, E_ARG, "block: found %d, want 0 or 1: there is no drafter", s->block);
     TRY(check_range("block", s->block, 0, m->info.max_block, e));
-    if (s->grammar) return error_set(e, E_UNSUPPORTED, "grammar: only a JSON Schema is supported");
     return OK;
 }
 
@@ -470,17 +470,21 @@ static status compile_calls(grammar **out, const ingot_model *m, const prompt *p
     return schema_compile_calls(out, calls, n, m->tagged_calls, p->in_think, e);
 }
 
-/* What the answer must obey, if anything: a schema, or the form of a tool call. */
+/* What the answer must obey, if anything: a schema, a grammar, or the form of a tool call. */
 static status make_constraint(request_params *params, ingot_model *m, const prompt *p,
-                              const char *schema, error *e)
+                              const ingot_sampling *s, error *e)
 {
     const tokmask_vocabulary *v;
     grammar *g;
-    if (!schema && !p->tool_choice) return OK;
-    if (schema && p->tool_choice)
-        return error_set(e, E_ARG, "schema: it cannot be asked for beside tool_choice");
+    const int asked = (s->schema != NULL) + (s->grammar != NULL) + (p->tool_choice != NULL);
+    if (asked == 0) return OK;
+    if (asked > 1)
+        return error_set(e, E_ARG, "%s: it cannot be asked for beside %s",
+                         s->schema ? "schema" : "grammar",
+                         s->schema && s->grammar ? "a grammar" : "tool_choice");
     TRY(handle_vocabulary(m, &v, e));
-    if (schema) TRY(compile_schema(&g, schema, p->in_think, e));
+    if (s->schema) TRY(compile_schema(&g, s->schema, p->in_think, e));
+    else if (s->grammar) TRY(gbnf_compile(&g, str_from(s->grammar), p->in_think, e));
     else TRY(compile_calls(&g, m, p, e));
     return tokmask_new(&params->constraint, g, v, params->stop_ids, params->n_stop_ids, e);
 }
@@ -513,7 +517,7 @@ static status make_request(ingot_request *r, const ingot_engine *g, const prompt
     copy_sampling(&params.sampling, s);
     copy_prompt(&params, p);
     TRY(bound_output(g, params.n_prompt, s, &params.max_tokens, e));
-    TRY(make_constraint(&params, m, p, s->schema, e));
+    TRY(make_constraint(&params, m, p, s, e));
     TRY(request_new(&r->request, &params, r, e));
     events_init(&r->events);
     for (int i = 0; i < r->n; i++)

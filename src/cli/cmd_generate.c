@@ -186,8 +186,8 @@ int cmd_generate(int argc, char **argv)
           "the prompt as a JSON array of token ids; implies --raw", 0, 0, NULL },
         { OPTION_TEXT, "schema", 0, &g.schema, "FILE", "JSON Schema that the answer must fit", 0, 0,
           NULL },
-        { OPTION_TEXT, "grammar", 0, &g.grammar, "FILE", "grammar that the answer must fit", 0, 0,
-          NULL },
+        { OPTION_TEXT, "grammar", 0, &g.grammar, "FILE", "grammar (GBNF) that the answer must fit",
+          0, 0, NULL },
         { OPTION_TEXT, "image", 0, &g.image, "FILE", "refused: text only", 0, 0, NULL },
         { .kind = OPTION_END },
     };

@@ -2,11 +2,19 @@
  *
  * A thread of the automaton is a stack of nodes: where it stands, and where each rule it is in
  * returns to. Stacks are interned, and so are sets of them: the states. */
+#include <stdlib.h>
 #include "base/mem.h"
 #include "engine/grammar.h"
 #include "base/banned.h"
 
-enum { UNKNOWN = -2, MAX_STACKS = 1 << 18, MAX_THREADS = 256 };
+enum {
+    UNKNOWN = -2,
+    MAX_STACKS = 1 << 18,
+    MAX_SETS = 4096,
+    MAX_THREADS = 1 << 14, /* of a state, and nodes met on the way to it */
+    MAX_MEMBERS = 1 << 22, /* threads of all states */
+    MAX_WORK = 1 << 28     /* threads looked at in a run: some seconds at worst */
+};
 
 typedef enum node_kind { NODE_SET, NODE_SPLIT, NODE_CALL, NODE_RETURN } node_kind;
 typedef struct node {
@@ -23,21 +31,36 @@ typedef struct gstate {
     bool accepts;
 } gstate;
 
+/* Where a thread may come to without a byte. */
+typedef struct place {
+    int node, below;
+    unsigned stamp; /* in `met`: of the state it was met for */
+} place;
+
 /* Growing arrays; each has room for cap elements. */
 typedef struct array {
     void *ptr;
     size_t len, cap, bytes;
 } array;
 
+enum {
+    STACK_SLOTS = 2 * MAX_STACKS,
+    STATE_SLOTS = 4 * GRAMMAR_STATES,
+    PLACE_SLOTS = 4 * MAX_THREADS
+};
+
 struct grammar {
     array nodes, sets, rules, stacks, states, members, table; /* table: [states * 256] */
     int *stack_slots, *state_slots;                           /* hash -> index + 1 */
-    int threads[MAX_THREADS], n_threads;                      /* of the state being made */
+    /* the state being made */
+    int threads[MAX_THREADS], n_threads;
+    place todo[MAX_THREADS], met[PLACE_SLOTS];
+    int n_todo, n_met;
+    unsigned stamp;
     bool accepting;
+    int64_t work;
     status failed;
 };
-
-enum { STACK_SLOTS = 2 * MAX_STACKS, STATE_SLOTS = 4 * GRAMMAR_STATES };
 
 static void *push(grammar *g, array *a, size_t n, size_t most)
 {
@@ -126,7 +149,7 @@ int grammar_bytes(grammar *g, const grammar_set *set, int next)
     const grammar_set *known = g->sets.ptr;
     for (size_t i = 0; i < g->sets.len; i++)
         if (memcmp(&known[i], set, sizeof *set) == 0) return add_node(g, NODE_SET, next, (int)i);
-    grammar_set *s = push(g, &g->sets, 1, GRAMMAR_NODES);
+    grammar_set *s = push(g, &g->sets, 1, MAX_SETS);
     if (!s) return 0;
     *s = *set;
     return add_node(g, NODE_SET, next, (int)g->sets.len - 1);
@@ -137,6 +160,77 @@ int grammar_byte(grammar *g, char c, int next)
     grammar_set s = { { 0 } };
     grammar_set_add(&s, (uint8_t)c, (uint8_t)c);
     return grammar_bytes(g, &s, next);
+}
+
+static int bytes_between(grammar *g, int from, int to, int next)
+{
+    grammar_set s = { { 0 } };
+    grammar_set_add(&s, from, to);
+    return grammar_bytes(g, &s, next);
+}
+
+static bool all_are(const uint8_t *bytes, int n, uint8_t value)
+{
+    for (int i = 0; i < n; i++)
+        if (bytes[i] != value) return false;
+    return true;
+}
+
+/* Sequences of n bytes between two of that length, in UTF-8: those that begin like the first, those
+ * that begin like the last, and between them any continuation. */
+static int sequences_between(grammar *g, const uint8_t *from, const uint8_t *to, int n, int next)
+{
+    static const uint8_t least[4] = { 0x80, 0x80, 0x80, 0x80 },
+                         most[4] = { 0xbf, 0xbf, 0xbf, 0xbf };
+    int low = from[0], high = to[0], first = -1, last = -1;
+    if (n == 1) return bytes_between(g, low, high, next);
+    if (low == high)
+        return bytes_between(g, low, low, sequences_between(g, from + 1, to + 1, n - 1, next));
+    if (!all_are(from + 1, n - 1, 0x80)) {
+        first = bytes_between(g, low, low, sequences_between(g, from + 1, most, n - 1, next));
+        low++;
+    }
+    if (!all_are(to + 1, n - 1, 0xbf)) {
+        last = bytes_between(g, high, high, sequences_between(g, least, to + 1, n - 1, next));
+        high--;
+    }
+    int all = -1;
+    if (low <= high)
+        all = bytes_between(g, low, high, sequences_between(g, least, most, n - 1, next));
+    if (first >= 0) all = all < 0 ? first : grammar_either(g, first, all);
+    if (last >= 0) all = all < 0 ? last : grammar_either(g, all, last);
+    return all;
+}
+
+int grammar_chars(grammar *g, const grammar_range *ranges, size_t n, int next)
+{
+    /* What is encoded alike: one byte, two, three before and after the surrogates, four. */
+    static const grammar_range alike[] = { { 0x80, 0x7ff },
+                                           { 0x800, 0xd7ff },
+                                           { 0xe000, 0xffff },
+                                           { 0x10000, 0x10ffff } };
+    grammar_set ascii = { { 0 } };
+    int all = -1;
+    for (size_t i = 0; i < n; i++) {
+        if (ranges[i].from < 0x80)
+            grammar_set_add(&ascii, (int)ranges[i].from,
+                            ranges[i].to < 0x80 ? (int)ranges[i].to : 0x7f);
+        for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
+            const uint32_t from = ranges[i].from > alike[k].from ? ranges[i].from : alike[k].from;
+            const uint32_t to = ranges[i].to < alike[k].to ? ranges[i].to : alike[k].to;
+            char first[4], last[4];
+            if (from > to) continue;
+            const int len = (int)str_utf8_put(from, first);
+            str_utf8_put(to, last);
+            const int one =
+                sequences_between(g, (const uint8_t *)first, (const uint8_t *)last, len, next);
+            all = all < 0 ? one : grammar_either(g, all, one);
+        }
+    }
+    const grammar_set none = { { 0 } };
+    if (all >= 0 && memcmp(&ascii, &none, sizeof none) == 0) return all;
+    const int one = grammar_bytes(g, &ascii, next);
+    return all < 0 ? one : grammar_either(g, one, all);
 }
 
 int grammar_literal(grammar *g, str text, int next)
@@ -207,49 +301,55 @@ static int intern_stack(grammar *g, int at, int below)
     return (int)g->stacks.len - 1;
 }
 
-static void add_thread(grammar *g, int s)
+/* A place is gone on from once in each state, so that empty repetitions end. */
+static void go_to(grammar *g, int at, int below)
 {
-    for (int i = 0; i < g->n_threads; i++)
-        if (g->threads[i] == s) return;
-    if (g->n_threads == MAX_THREADS) g->failed = E_LIMIT;
-    else g->threads[g->n_threads++] = s;
+    size_t slot = (size_t)(mix(mix(1, (uint64_t)at), (uint64_t)(below + 1)) % PLACE_SLOTS);
+    for (; g->met[slot].stamp == g->stamp; slot = (slot + 1) % PLACE_SLOTS)
+        if (g->met[slot].node == at && g->met[slot].below == below) return;
+    if (g->n_met == MAX_THREADS || g->work >= MAX_WORK) {
+        g->failed = E_LIMIT;
+        return;
+    }
+    g->met[slot] = g->todo[g->n_todo++] = (place){ at, below, g->stamp };
+    g->n_met++;
+    g->work++;
+}
+
+/* A call at the end of a rule takes its place, so that lists may be written as right recursion; any
+ * other nests, and one that nests too deep is dropped. */
+static void enter_rule(grammar *g, const node *call, int below)
+{
+    int back = below;
+    if (node_at(g, call->next)->kind != NODE_RETURN) {
+        if (below >= 0 && stack_at(g, below)->depth >= GRAMMAR_DEPTH) return;
+        back = intern_stack(g, call->next, below);
+        if (back < 0) return;
+    }
+    go_to(g, ((const int *)g->rules.ptr)[call->other], back);
 }
 
 /* Follows what consumes no byte from (at, below): threads that stand before a byte are added to the
- * state being made. The worklist bounds the work; a thread that nests too deep is dropped. */
+ * state being made. */
 static void follow(grammar *g, int at, int below)
 {
-    struct {
-        int at, below;
-    } todo[MAX_THREADS];
-    int n = 0, steps = 0;
-    todo[n].at = at;
-    todo[n++].below = below;
-    while (n > 0 && !g->failed) {
-        at = todo[--n].at;
-        below = todo[n].below;
-        const node *d = node_at(g, at);
-        if (++steps > 4096 || n + 2 > MAX_THREADS) {
-            g->failed = E_LIMIT;
-        } else if (d->kind == NODE_SET) {
-            const int s = intern_stack(g, at, below);
-            if (s >= 0) add_thread(g, s);
-        } else if (d->kind == NODE_SPLIT) {
-            todo[n].at = d->other;
-            todo[n++].below = below;
-            todo[n].at = d->next;
-            todo[n++].below = below;
-        } else if (d->kind == NODE_CALL) {
-            if (below >= 0 && stack_at(g, below)->depth >= GRAMMAR_DEPTH) continue;
-            const int s = intern_stack(g, d->next, below);
-            todo[n].at = ((const int *)g->rules.ptr)[d->other];
-            todo[n++].below = s;
-        } else if (below < 0) {
+    go_to(g, at, below);
+    while (g->n_todo > 0 && !g->failed) {
+        const place p = g->todo[--g->n_todo];
+        const node d = *node_at(g, p.node);
+        if (d.kind == NODE_SET) {
+            const int s = intern_stack(g, p.node, p.below);
+            if (s >= 0) g->threads[g->n_threads++] = s;
+        } else if (d.kind == NODE_SPLIT) {
+            go_to(g, d.other, p.below);
+            go_to(g, d.next, p.below);
+        } else if (d.kind == NODE_CALL) {
+            enter_rule(g, &d, p.below);
+        } else if (p.below < 0) {
             g->accepting = true;
         } else {
-            todo[n].at = stack_at(g, below)->node;
-            todo[n].below = stack_at(g, below)->below;
-            n++;
+            const stack back = *stack_at(g, p.below);
+            go_to(g, back.node, back.below);
         }
     }
 }
@@ -261,21 +361,17 @@ static bool same_members(const grammar *g, const gstate *s)
                                    (size_t)s->count * sizeof(int)) == 0;
 }
 
-static void sort_threads(grammar *g)
+static int by_number(const void *a, const void *b)
 {
-    for (int i = 1; i < g->n_threads; i++) {
-        const int v = g->threads[i];
-        int j = i;
-        for (; j > 0 && g->threads[j - 1] > v; j--) g->threads[j] = g->threads[j - 1];
-        g->threads[j] = v;
-    }
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
 }
 
 /* The state of the collected threads. */
 static int intern_state(grammar *g)
 {
     if (g->n_threads == 0 && !g->accepting) return GRAMMAR_DEAD;
-    sort_threads(g);
+    qsort(g->threads, (size_t)g->n_threads, sizeof *g->threads, by_number);
     uint64_t h = g->accepting;
     for (int i = 0; i < g->n_threads; i++) h = mix(h, (uint64_t)g->threads[i]);
     size_t slot = (size_t)(h % STATE_SLOTS);
@@ -283,7 +379,7 @@ static int intern_state(grammar *g)
         if (same_members(g, state_at(g, g->state_slots[slot] - 1))) return g->state_slots[slot] - 1;
     const int first = (int)g->members.len;
     if (g->n_threads > 0) {
-        int *members = push(g, &g->members, (size_t)g->n_threads, SIZE_MAX / 8);
+        int *members = push(g, &g->members, (size_t)g->n_threads, MAX_MEMBERS);
         if (!members) return GRAMMAR_DEAD;
         memcpy(members, g->threads, (size_t)g->n_threads * sizeof *members);
     }
@@ -298,7 +394,8 @@ static int intern_state(grammar *g)
 
 static void begin_state(grammar *g)
 {
-    g->n_threads = 0;
+    g->n_threads = g->n_todo = g->n_met = 0;
+    g->stamp++;
     g->accepting = false;
 }
 
@@ -315,7 +412,7 @@ status grammar_finish(grammar *g, int start, error *e)
 status grammar_status(const grammar *g, error *e)
 {
     if (g->failed == E_LIMIT)
-        return error_set(e, E_LIMIT, "grammar: too large (%d nodes, %d states)", (int)g->nodes.len,
+        return error_set(e, E_ARG, "grammar: too large (%d nodes, %d states)", (int)g->nodes.len,
                          (int)g->states.len);
     return g->failed ? error_set(e, g->failed, "grammar: no memory") : OK;
 }
@@ -328,6 +425,7 @@ int grammar_next(grammar *g, int state, uint8_t byte)
     if (known != UNKNOWN) return known;
     begin_state(g);
     const gstate s = *state_at(g, state);
+    g->work += s.count;
     for (int i = 0; i < s.count && !g->failed; i++) {
         const stack t = *stack_at(g, ((const int *)g->members.ptr)[s.first + i]);
         const node *d = node_at(g, t.node);

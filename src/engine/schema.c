@@ -83,21 +83,11 @@ static int space(builder *b, int next)
     return grammar_call(g, b->space, next);
 }
 
-/* A character of several bytes in valid UTF-8. */
+/* A character of several bytes. */
 static int wide(grammar *g, int next)
 {
-    const int tail1 = range(g, 0x80, 0xbf, next), tail2 = range(g, 0x80, 0xbf, tail1),
-              tail3 = range(g, 0x80, 0xbf, tail2);
-    const int branches[] = {
-        range(g, 0xc2, 0xdf, tail1), range(g, 0xe0, 0xe0, range(g, 0xa0, 0xbf, tail1)),
-        range(g, 0xe1, 0xec, tail2), range(g, 0xed, 0xed, range(g, 0x80, 0x9f, tail1)),
-        range(g, 0xee, 0xef, tail2), range(g, 0xf0, 0xf0, range(g, 0x90, 0xbf, tail2)),
-        range(g, 0xf1, 0xf3, tail3), range(g, 0xf4, 0xf4, range(g, 0x80, 0x8f, tail2))
-    };
-    int all = branches[0];
-    for (size_t i = 1; i < sizeof branches / sizeof *branches; i++)
-        all = grammar_either(g, branches[i], all);
-    return all;
+    static const grammar_range all = { 0x80, 0x10ffff };
+    return grammar_chars(g, &all, 1, next);
 }
 
 /* One character inside a string: valid UTF-8 but quote, backslash and controls, or an escape. */

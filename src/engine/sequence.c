@@ -75,8 +75,11 @@ static bool find_mask(sequence *s, const uint32_t **mask)
     *mask = tokmask_of(s->params->constraint, s->grammar, &none);
     if (*mask && !none) return true;
     error e = { .text = "grammar: a token left it" };
-    if (*mask) sequence_end(s, REQUEST_STOP);
-    else {
+    if (*mask && tokmask_accepts(s->params->constraint, s->grammar)) {
+        sequence_end(s, REQUEST_STOP);
+    } else if (*mask) {
+        sequence_fail(s, "grammar: no token goes on from here");
+    } else {
         (void)tokmask_status(s->params->constraint, &e);
         sequence_fail(s, e.text);
     }

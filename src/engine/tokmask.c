@@ -203,6 +203,11 @@ const uint32_t *tokmask_of(tokmask *m, int state, bool *none)
     return mask;
 }
 
+bool tokmask_accepts(const tokmask *m, int state)
+{
+    return grammar_accepts(m->grammar, state);
+}
+
 int tokmask_next(tokmask *m, int state, int32_t id)
 {
     const str bytes = tokenizer_bytes(m->vocabulary->tokenizer, id);

@@ -22,8 +22,9 @@ status tokmask_new(tokmask **out, grammar *g, const tokmask_vocabulary *v, const
                    int n_stop_ids, error *e);
 void tokmask_free(tokmask *m);
 /* Bit id of word id / 32: the token is allowed. NULL when it could not be made (tokmask_status).
- * Valid until the next call. *none: no token at all is allowed, which ends the text. */
+ * Valid until the next call. *none: no token at all is allowed: the text ends, or is stuck. */
 const uint32_t *tokmask_of(tokmask *m, int state, bool *none);
+bool tokmask_accepts(const tokmask *m, int state); /* the text may end here */
 /* The state after a token's bytes. */
 int tokmask_next(tokmask *m, int state, int32_t id);
 status tokmask_status(const tokmask *m, error *e);

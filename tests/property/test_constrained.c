@@ -152,9 +152,113 @@ TEST(R041_unsupported_schemas_are_refused_at_submit)
     EXPECT(strstr(e.text, "pattern"));
     s.schema = "{";
     EXPECT(ingot_submit(&q, g, &p, &s, &e) != INGOT_OK);
-    s.schema = NULL;
     s.grammar = "root ::= \"a\"";
-    EXPECT_INT(ingot_submit(&q, g, &p, &s, &e), INGOT_E_UNSUPPORTED);
+    EXPECT_INT(ingot_submit(&q, g, &p, &s, &e), INGOT_E_ARG);
+    EXPECT(strstr(e.text, "schema: it cannot be asked for beside a grammar"));
+    s.schema = NULL;
+    s.grammar = "root ::= item\n";
+    EXPECT_INT(ingot_submit(&q, g, &p, &s, &e), INGOT_E_ARG);
+    EXPECT(strstr(e.text, "line 1, column 10: rule item is used and not defined"));
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
+/* Lines of a list; their number is odd, which no schema could say. */
+#define LINES "root ::= line (line line)*\nline ::= \"- \" [a-z \xc3\xa0-\xc3\xbf]{1,20} \"\\n\"\n"
+
+static void expect_lines(str text)
+{
+    int lines = 0, letters = -2;
+    for (size_t i = 0; i < text.len; i++, letters++) {
+        const uint8_t c = (uint8_t)text.ptr[i];
+        if (letters == -2) EXPECT(c == '-');
+        else if (letters == -1) EXPECT(c == ' ');
+        else if (c != '\n') EXPECT(c == ' ' || (c >= 'a' && c <= 'z') || c >= 0x80);
+        else {
+            EXPECT(letters >= 1);
+            lines++;
+            letters = -3;
+        }
+        if ((c & 0xc0) == 0x80) letters--; /* the second byte of a character */
+        EXPECT(letters <= 20);
+    }
+    EXPECT_INT(letters, -2);
+    EXPECT_INT(lines % 2, 1);
+}
+
+/* At every temperature and block the answer obeys the grammar and is that of plain decoding; with
+ * penalties, and beside log-probabilities. */
+TEST(R038_drafted_answers_obey_a_grammar_and_equal_plain_ones)
+{
+    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_engine *g = nugget_start(m, 1, 0);
+    ingot_prompt p = ask(INGOT_THINKING_OFF);
+    p.messages = "[{\"role\":\"user\",\"content\":\"List three fruits, one per line.\"}]";
+    for (int k = 0; k < 4; k++) {
+        nugget_result plain, drafted;
+        ingot_sampling s = sampling(k == 0 ? 0 : 0.6f * (float)k, INGOT_BLOCK_PLAIN);
+        s.schema = NULL;
+        s.grammar = LINES;
+        if (k == 3) s.presence_penalty = 0.5f, s.top_logprobs = 3;
+        nugget_run(g, &p, &s, &plain);
+        if (plain.finish == INGOT_FINISH_STOP) expect_lines(buf_view(&plain.text));
+        EXPECT(k || plain.finish == INGOT_FINISH_STOP);
+        static const int blocks[] = { 2, 4, 8, INGOT_BLOCK_AUTO };
+        for (int i = 0; i < 4; i++) {
+            s.block = blocks[i];
+            nugget_run(g, &p, &s, &drafted);
+            nugget_same(&plain, &drafted, "drafted");
+            nugget_free(&drafted);
+        }
+        nugget_free(&plain);
+    }
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
+TEST(R036_the_grammar_begins_after_the_thought)
+{
+    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_engine *g = nugget_start(m, 1, 0);
+    const ingot_prompt p = ask(INGOT_THINKING_ON);
+    ingot_sampling s = sampling(0, 4);
+    s.schema = NULL;
+    s.grammar = "root ::= \"yes\" | \"no\"";
+    s.thinking_budget = 20;
+    nugget_result r;
+    nugget_run(g, &p, &s, &r);
+    EXPECT_INT(r.finish, INGOT_FINISH_STOP);
+    EXPECT(r.thinking.len > 0);
+    EXPECT(str_eq(buf_view(&r.text), STR("yes")) || str_eq(buf_view(&r.text), STR("no")));
+    nugget_free(&r);
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
+/* Rules within rules beyond the depth that is followed: the text cannot be ended, and that is an
+ * error, not an answer. */
+TEST(a_text_that_cannot_go_on_is_an_error)
+{
+    ingot_model *m = nugget_open(2, NULL);
+    ingot_engine *g = nugget_start(m, 1, 0);
+    const ingot_prompt p = ask(INGOT_THINKING_OFF);
+    ingot_sampling s = sampling(0, INGOT_BLOCK_PLAIN);
+    buf b;
+    buf_init(&b, 1 << 16);
+    buf_text(&b, "root ::= r0\n");
+    for (int i = 0; i < 70; i++) buf_printf(&b, "r%d ::= \"a\" r%d \"z\"\n", i, i + 1);
+    buf_text(&b, "r70 ::= \"b\"\n");
+    buf_char(&b, 0);
+    s.schema = NULL;
+    s.grammar = b.ptr;
+    ingot_request *q = nugget_submit(g, &p, &s);
+    ingot_event ev;
+    do EXPECT_INT(ingot_next(q, &ev, 60000), INGOT_OK);
+    while (ev.kind != INGOT_END);
+    EXPECT_INT(ev.finish, INGOT_FINISH_ERROR);
+    EXPECT_STR(ev.error, "grammar: no token goes on from here");
+    ingot_release(q);
+    buf_free(&b);
     ingot_engine_stop(g);
     ingot_model_close(m);
 }
