@@ -152,13 +152,16 @@ ingot_status ingot_render_bare(const ingot_model *m, const char *template_text,
 
 typedef struct ingot_engine_options {
     size_t size;
-    int context;           /* positions per request; 0: what fits, at most the model's */
-    int parallel;          /* requests at once; 0: 1 */
-    int queue;             /* requests waiting beyond those; 0: 64 */
-    const char *kv_type;   /* NULL or "f16"; "f32", "q8" */
-    int chunk;             /* most prefill rows of one pass; 0: chosen */
-    uint64_t cache_bytes;  /* prefix cache; 0: none */
-    const char *cache_dir; /* its disk tier, or NULL */
+    int context;          /* positions per request; 0: what fits, at most the model's */
+    int parallel;         /* requests at once; 0: 1 */
+    int queue;            /* requests waiting beyond those; 0: 64 */
+    const char *kv_type;  /* NULL or "f16"; "f32", "q8" */
+    int chunk;            /* most prefill rows of one pass; 0: chosen */
+    uint64_t cache_bytes; /* prefix cache; 0: none */
+    /* its disk tier, or NULL: a folder in which what ends a turn is kept beyond the engine's life,
+     * for this king, drafter, kv_type and version alone; may be shared */
+    const char *cache_dir;
+    uint64_t cache_dir_bytes; /* of all files in it; 0: 16 GiB */
     void (*wake)(void *arg,
                  ingot_request *r); /* engine thread: r has something to say; must not block */
     void *wake_arg;
@@ -311,6 +314,7 @@ typedef struct ingot_stats {
     uint64_t steps, step_rows;
     uint64_t drafted, accepted, accepted_at[INGOT_MAX_BLOCK];
     uint64_t cache_lookups, cache_hits, cache_partial, cache_bytes;
+    uint64_t cache_disk_loads, cache_disk_failures, cache_disk_bytes;
     int kv_pages_free, kv_pages_total;
     uint64_t king_bytes, drafter_bytes, engine_bytes;
 } ingot_stats;

@@ -69,6 +69,7 @@ static status load_weights(ingot_model *m, const ingot_model_options *o, compute
     if (o->mode && strcmp(o->mode, "f32") == 0) mode = COMPUTE_F32;
     else if (o->mode && strcmp(o->mode, "int8") != 0)
         return error_set(e, E_ARG, "mode: found %s, want int8 or f32", o->mode);
+    m->mode = mode;
     watcher w = { o, "king" };
     king_options options = { .mode = mode };
     if (o->progress) {

@@ -17,7 +17,8 @@ struct ingot_model {
     pack *king_pack, *drafter_pack;
     king *king;       /* NULL when only the text parts are open */
     drafter *drafter; /* NULL: none was asked for */
-    char *cpu;        /* tier as asked for, NULL: the best */
+    compute_mode mode;
+    char *cpu;                                              /* tier as asked for, NULL: the best */
     int32_t think_open, think_close, call_open, call_close; /* -1: no such token */
     bool tagged_calls; /* the template writes calls as <function=NAME> */
     ingot_model_info info;

@@ -3,6 +3,7 @@
  * Every function here turns public structs into those of the modules, calls one of them, and turns
  * the answer back. */
 #include "ingot/ingot.h"
+#include <stdio.h>
 #include "api/handle.h"
 #include "api/prompt.h"
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "engine/gbnf.h"
 #include "base/banned.h"
 
+#define DEFAULT_DISK_BYTES ((uint64_t)16 << 30)
 enum {
     DEFAULT_QUEUE = 64,
     DEFAULT_CHUNK = 512,
@@ -276,10 +278,28 @@ static status check_memory(const scheduler_options *o, error *e)
                      o->context, o->parallel, (double)o->cache_bytes * gb, need, room);
 }
 
+/* The disk tier. A state's bits depend on the weights, the arithmetic and the form of keys and
+ * values; the program's version stands for all that may be computed in another way one day. */
+static status add_disk(scheduler_options *so, const ingot_model *m, const ingot_engine_options *o,
+                       char *model, size_t cap, error *e)
+{
+    if (!o->cache_dir) return OK;
+    if (!o->cache_bytes)
+        return error_set(e, E_ARG, "cache_dir: it extends the prefix cache, and cache_bytes is 0");
+    (void)snprintf(model, cap, "ingot %s king %s drafter %s mode %d kv %d", INGOT_VERSION,
+                   pack_identity(m->king_pack),
+                   m->drafter_pack ? pack_identity(m->drafter_pack) : "none", (int)m->mode,
+                   (int)so->kv);
+    so->disk = (prefix_disk_options){ .dir = o->cache_dir,
+                                      .budget = o->cache_dir_bytes ? o->cache_dir_bytes
+                                                                   : DEFAULT_DISK_BYTES,
+                                      .model = model };
+    return OK;
+}
+
 static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options *o, error *e)
 {
     if (!m->king) return error_set(e, E_ARG, "engine: the model has only its text parts open");
-    if (o->cache_dir) return error_set(e, E_UNSUPPORTED, "cache_dir: there is no disk tier");
     const int most = m->info.max_context;
     engine_options options = { .queue = o->queue ? o->queue : DEFAULT_QUEUE };
     scheduler_options *so = &options.scheduler;
@@ -300,6 +320,8 @@ static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options 
     TRY(check_range("context", so->context, 2, most, e));
     if (so->chunk > so->context) so->chunk = so->context;
     TRY(check_memory(so, e));
+    char model[256];
+    TRY(add_disk(so, m, o, model, sizeof model, e));
     if (o->wake) {
         options.wake = on_wake;
         options.wake_arg = g;
@@ -368,6 +390,9 @@ void ingot_engine_get_stats(ingot_engine *g, ingot_stats *out)
     out->cache_hits = s.cache.hits;
     out->cache_partial = s.cache.partial;
     out->cache_bytes = s.cache.bytes;
+    out->cache_disk_loads = s.cache.disk_loads;
+    out->cache_disk_failures = s.cache.disk_failures;
+    out->cache_disk_bytes = s.cache.disk_bytes;
     memcpy(out->accepted_at, s.accepted_at, sizeof out->accepted_at);
 }
 

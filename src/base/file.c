@@ -293,6 +293,47 @@ status file_write(const char *path, str content, error *e)
     return file_writer_commit(w, e);
 }
 
+status file_reader_open(file_reader *r, const char *path, error *e)
+{
+    *r = (file_reader){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path };
+    if (r->fd < 0) return io_error(e, path, "open");
+    struct stat st;
+    status s = OK;
+    if (fstat(r->fd, &st) != 0) s = io_error(e, path, "inspect");
+    else if (!S_ISREG(st.st_mode)) s = error_set(e, E_IO, "%s: not a regular file", path);
+    if (s) file_reader_close(r);
+    return s;
+}
+
+status file_reader_get(file_reader *r, void *p, size_t n, error *e)
+{
+    char *to = p;
+    while (n > 0) {
+        const ssize_t got = read(r->fd, to, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return io_error(e, r->path, "read");
+        if (got == 0)
+            return error_set(e, E_FORMAT, "%s: ends at byte %llu, want %zu more", r->path,
+                             (unsigned long long)r->at, n);
+        to += got;
+        r->at += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return OK;
+}
+
+bool file_reader_at_end(file_reader *r)
+{
+    char probe;
+    return read(r->fd, &probe, 1) == 0;
+}
+
+void file_reader_close(file_reader *r)
+{
+    if (r->fd >= 0) (void)close(r->fd);
+    r->fd = -1;
+}
+
 bool file_exists(const char *path)
 {
     struct stat st;

@@ -33,6 +33,18 @@ status file_writer_put_at(file_writer *w, uint64_t offset, const void *p, size_t
 status file_writer_commit(file_writer *w, error *e);
 void file_writer_abort(file_writer *w);
 
+/* A regular file, read from front to back. */
+typedef struct file_reader {
+    int fd; /* -1: closed */
+    uint64_t at;
+    const char *path; /* borrowed */
+} file_reader;
+status file_reader_open(file_reader *r, const char *path, error *e);
+/* exactly n bytes; E_FORMAT when the file ends before */
+status file_reader_get(file_reader *r, void *p, size_t n, error *e);
+bool file_reader_at_end(file_reader *r);
+void file_reader_close(file_reader *r);
+
 bool file_exists(const char *path);
 bool file_same(const char *a, const char *b); /* both exist and are one file */
 bool file_is_dir(const char *path);

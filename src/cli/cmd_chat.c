@@ -17,7 +17,7 @@
 #include "cli/setup.h"
 #include "base/banned.h"
 
-enum { MOST_HISTORY = 64 << 20, CACHE_BYTES = 1 << 30 };
+enum { MOST_HISTORY = 64 << 20 };
 
 typedef struct conversation {
     setup base;
@@ -240,7 +240,7 @@ static status run(void *arg, error *e)
 {
     conversation *c = arg;
     ingot_engine_options o = INGOT_INIT(ingot_engine_options);
-    o.cache_bytes = CACHE_BYTES;
+    setup_cache(&c->base, &o);
     TRY(setup_open(&c->base, false, e));
     TRY(setup_start(&c->base, &o, e));
     setup_catch_interrupt();
@@ -272,7 +272,7 @@ int cmd_chat(int argc, char **argv)
         .details = "On a terminal with history and editing; /help lists the commands there. From a "
                    "pipe each line is a prompt.",
         .tables = { own, c.how.options, c.base.model_options, c.base.engine_options,
-                    &c.base.output_options[1] },
+                    c.base.cache_options, &c.base.output_options[1] },
     };
     const int code = setup_command(&command_line, argc, argv, run, &c);
     setup_close(&c.base);

@@ -275,9 +275,9 @@ static int eval_verify(int argc, char **argv)
         .name = "eval verify",
         .usage = "--king K --drafter D [--prompts FILE]",
         .summary = "does every way of generating give the same tokens?",
-        .details = "Plain, drafted at every block, in chunks, resumed, beside others; ends in "
-                   "`identical` and a hash, or names\n"
-                   "the first difference (exit code 1).",
+        .details = "Plain, drafted at every block, in chunks, resumed from memory and disk, beside "
+                   "others; ends in `identical`\n"
+                   "and a hash, or names the first difference (exit code 1).",
         .tables = { own, v.base.model_options, v.base.engine_options, v.base.output_options },
     };
     const int code = setup_command(&c, argc, argv, run_verify, &v);

@@ -149,7 +149,9 @@ static status run(void *arg, error *e)
     TRY(sampling_get(&g->how, &how, e));
     TRY(read_input(g, e));
     TRY(setup_open(&g->base, false, e));
-    TRY(setup_start(&g->base, NULL, e));
+    ingot_engine_options o = INGOT_INIT(ingot_engine_options);
+    if (g->base.cache_dir) setup_cache(&g->base, &o); /* else there is nothing to come back to */
+    TRY(setup_start(&g->base, &o, e));
     setup_catch_interrupt();
     TRY(submit(g, how, &r, e));
     answer_init(&a, &g->base.bar);
@@ -199,7 +201,7 @@ int cmd_generate(int argc, char **argv)
                    "at the end; two runs\n"
                    "gave the same tokens if their sha256 is the same.",
         .tables = { own, g.how.options, g.base.model_options, g.base.engine_options,
-                    g.base.output_options },
+                    g.base.cache_options, g.base.output_options },
     };
     const int code = setup_command(&c, argc, argv, run, &g);
     setup_close(&g.base);

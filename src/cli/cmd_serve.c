@@ -13,7 +13,6 @@ typedef struct serve {
     option_list hosts;
     const char *reasoning_field;
     int parallel, queue;
-    uint64_t cache_mem;
 } serve;
 
 static void listening(void *arg, const char *host, int port)
@@ -65,7 +64,7 @@ static status run(void *arg, error *e)
     s->o.engine.kv_type = s->base.kv_type;
     s->o.engine.parallel = s->parallel;
     s->o.engine.queue = s->queue;
-    s->o.engine.cache_bytes = s->cache_mem;
+    setup_cache(&s->base, &s->o.engine);
     s->o.listening = listening;
     s->o.ready = ready;
     s->o.arg = s;
@@ -75,7 +74,7 @@ static status run(void *arg, error *e)
 
 int cmd_serve(int argc, char **argv)
 {
-    serve s = { .parallel = 4, .queue = 64, .cache_mem = 1u << 30 };
+    serve s = { .parallel = 4, .queue = 64 };
     s.o = (server_options){ .host = "127.0.0.1",
                             .port = 8080,
                             .max_body = 64u << 20,
@@ -103,8 +102,6 @@ int cmd_serve(int argc, char **argv)
           256, NULL },
         { OPTION_INT, "queue", 0, &s.queue, "N", "requests that may wait (default 64)", 1, 1 << 16,
           NULL },
-        { OPTION_SIZE, "cache-mem", 0, &s.cache_mem, "SIZE",
-          "memory of the prefix cache (default 1G; 0: none)", 0, 0, NULL },
         { OPTION_TEXT, "model-name", 0, &s.o.model_name, "NAME",
           "the model's id for clients (default: the folder's name)", 0, 0, NULL },
         { OPTION_INT, "timeout", 0, &s.o.write_s, "S",
@@ -130,7 +127,8 @@ int cmd_serve(int argc, char **argv)
         .usage = "[--king FOLDER] [--drafter FOLDER] [options]",
         .summary = "an OpenAI-compatible server",
         .details = "SIGTERM finishes what runs and exits 0; a second one exits at once.",
-        .tables = { own, s.base.model_options, s.base.engine_options, &s.base.output_options[1] },
+        .tables = { own, s.base.model_options, s.base.engine_options, s.base.cache_options,
+                    &s.base.output_options[1] },
     };
     return setup_command(&c, argc, argv, run, &s);
 }

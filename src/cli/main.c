@@ -1,5 +1,6 @@
 /* main.c - the `ingot` command: finds the subcommand and runs it. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +87,7 @@ static int flushed(int code)
 
 int main(int argc, char **argv)
 {
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
     char help_option[] = "--help";
     char *ask_help[] = { help_option };
     const char *name = argc > 1 ? argv[1] : "help";

@@ -8,7 +8,7 @@
 
 static const option *next_option(const options_command *c, int *table, int *at)
 {
-    while (*table < 5 && c->tables[*table]) {
+    while (*table < OPTIONS_MAX_TABLES && c->tables[*table]) {
         const option *o = &c->tables[*table][*at];
         if (o->kind != OPTION_END) {
             (*at)++;
@@ -182,7 +182,7 @@ void options_help(const options_command *c, FILE *out)
 {
     fprintf(out, "ingot %s - %s\n\nusage: ingot %s %s\n", c->name, c->summary, c->name, c->usage);
     if (c->details) fprintf(out, "\n%s\n", c->details);
-    for (int t = 0; t < 5 && c->tables[t]; t++) {
+    for (int t = 0; t < OPTIONS_MAX_TABLES && c->tables[t]; t++) {
         fputc('\n', out);
         for (const option *o = c->tables[t]; o->kind != OPTION_END; o++) {
             char left[64];

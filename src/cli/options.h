@@ -21,7 +21,7 @@ typedef enum option_kind {
     OPTION_LIST  /* option_list: repeatable text */
 } option_kind;
 
-enum { OPTION_LIST_MAX = 64 };
+enum { OPTION_LIST_MAX = 64, OPTIONS_MAX_TABLES = 6 };
 typedef struct option_list {
     const char *items[OPTION_LIST_MAX];
     int n;
@@ -40,11 +40,11 @@ typedef struct option {
 
 typedef struct options_command {
     const char *name;
-    const char *usage;          /* what follows `ingot NAME` */
-    const char *summary;        /* one line */
-    const char *details;        /* further paragraphs of the help, or NULL */
-    const option *tables[5];    /* NULL-terminated */
-    const char **positional[3]; /* where positional arguments go */
+    const char *usage;                        /* what follows `ingot NAME` */
+    const char *summary;                      /* one line */
+    const char *details;                      /* further paragraphs of the help, or NULL */
+    const option *tables[OPTIONS_MAX_TABLES]; /* the rest is NULL */
+    const char **positional[3];               /* where positional arguments go */
     int min_positional, max_positional;
 } options_command;
 

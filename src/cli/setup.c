@@ -12,7 +12,7 @@
 
 void setup_init(setup *s)
 {
-    *s = (setup){ 0 };
+    *s = (setup){ .cache_mem = (uint64_t)1 << 30 };
     const option model[] = {
         { OPTION_TEXT, "king", 'm', &s->king, "FOLDER|ID",
           "the king's pack (default: $INGOT_KING, else the shipped one)", 0, 0, NULL },
@@ -40,6 +40,16 @@ void setup_init(setup *s)
           "how keys and values are kept (default f16)", 0, 0, NULL },
         { .kind = OPTION_END },
     };
+    const option cache[] = {
+        { OPTION_SIZE, "cache-mem", 0, &s->cache_mem, "SIZE",
+          "memory of the prefix cache (default 1G; 0: none)", 0, 0, NULL },
+        { OPTION_TEXT, "cache-dir", 0, &s->cache_dir, "DIR",
+          "keep what was read of conversations there too, beyond this run (default: nowhere)", 0, 0,
+          NULL },
+        { OPTION_SIZE, "cache-disk", 0, &s->cache_disk, "SIZE",
+          "most bytes of all files in it (default 16G)", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
     const option output[] = {
         { OPTION_FLAG, "json", 0, &s->json, NULL, "one JSON object on stdout and nothing else", 0,
           0, NULL },
@@ -48,6 +58,7 @@ void setup_init(setup *s)
     };
     memcpy(s->model_options, model, sizeof model);
     memcpy(s->engine_options, engine, sizeof engine);
+    memcpy(s->cache_options, cache, sizeof cache);
     memcpy(s->output_options, output, sizeof output);
 }
 
@@ -194,6 +205,13 @@ status setup_open(setup *s, bool text_only, error *e)
     const ingot_status st = ingot_model_open(&s->model, &o, &ie);
     progress_clear(&s->bar);
     return setup_status(st, &ie, e);
+}
+
+void setup_cache(const setup *s, ingot_engine_options *o)
+{
+    o->cache_bytes = s->cache_mem;
+    o->cache_dir = s->cache_dir;
+    o->cache_dir_bytes = s->cache_disk;
 }
 
 status setup_start(setup *s, const ingot_engine_options *extra, error *e)

@@ -16,12 +16,14 @@ typedef struct setup {
     const char *king, *drafter, *drafter_config, *cpu, *mode, *kv_type;
     bool no_drafter, offline, quiet, json;
     int threads, context;
+    const char *cache_dir;
+    uint64_t cache_mem, cache_disk;
     /* the rest */
     progress bar;
     char king_path[4096], drafter_path[4096];
     ingot_model *model;
     ingot_engine *engine;
-    option model_options[10], engine_options[3], output_options[3];
+    option model_options[10], engine_options[3], cache_options[4], output_options[3];
 } setup;
 
 /* Fills the option tables; values start as "not given". */
@@ -41,7 +43,9 @@ status setup_resolve(setup *s, error *e);
 ingot_model_options setup_model_options(const setup *s);
 /* Resolves, then opens the model. */
 status setup_open(setup *s, bool text_only, error *e);
-/* Starts an engine for `parallel` requests with the options given. */
+/* The prefix cache as the options want it. */
+void setup_cache(const setup *s, ingot_engine_options *o);
+/* Starts an engine with `extra` (may be NULL), context and kv_type of the options. */
 status setup_start(setup *s, const ingot_engine_options *extra, error *e);
 void setup_close(setup *s);
 

@@ -1,16 +1,20 @@
 /* verify.c - see verify.h. */
 #include "cli/verify.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/jsonw.h"
 #include "base/mem.h"
 #include "base/banned.h"
 
-enum { MOST_PROMPTS = 10000, MOST_FILE = 64 << 20, BESIDE = 8, MANNERS = 3 };
+enum { MOST_PROMPTS = 10000, MOST_FILE = 64 << 20, BESIDE = 8 };
+enum { GREEDY, SAMPLED, PENALIZED, MANNERS };
 
 static const char *const own_prompts[] = {
     "Hello!",
@@ -34,7 +38,9 @@ typedef struct verify {
     verify_result *out;
     char **prompts; /* [n] JSON arrays of messages */
     int n;
-    tokens *plain; /* [n * MANNERS] */
+    tokens *plain;       /* [n * MANNERS] run i is prompt i / MANNERS in manner i % MANNERS */
+    tokens *halves;      /* [n * MANNERS] prompt and the first half of the answer */
+    int halved, resumed; /* answers that were gone on with, and of these from a cached state */
 } verify;
 
 /* ---- prompts ---- */
@@ -97,8 +103,8 @@ static ingot_sampling manner(const verify *v, int which, int block)
     s.has_seed = true;
     s.seed = v->o->seed;
     s.no_copy = block != INGOT_BLOCK_AUTO;
-    if (which > 0) s.temperature = 1;
-    if (which == 2) {
+    if (which != GREEDY) s.temperature = 1;
+    if (which == PENALIZED) {
         s.presence_penalty = 0.5f;
         s.repetition_penalty = 1.1f;
         s.top_k = 40;
@@ -116,8 +122,8 @@ static status submit(const verify *v, int prompt, const ingot_sampling *s, ingot
     return setup_status(ingot_submit(r, v->s->engine, &p, s, &ie), &ie, e);
 }
 
-/* Waits for the end and copies the ids; releases r. */
-static status collect(ingot_request *r, tokens *out, error *e)
+/* Waits for the end and copies the ids; releases r. cached (may be NULL): tokens of the prompt. */
+static status collect(ingot_request *r, tokens *out, int *cached, error *e)
 {
     ingot_event ev;
     status s = OK;
@@ -135,34 +141,37 @@ static status collect(ingot_request *r, tokens *out, error *e)
         if (!out->ids) s = error_set(e, E_NOMEM, "eval verify: out of memory");
         else if (ev.n_ids) memcpy(out->ids, ev.ids, sizeof *ev.ids * (size_t)ev.n_ids);
         out->n = ev.n_ids;
+        if (cached) *cached = ev.usage->cached_tokens;
     }
     ingot_release(r);
     return s;
 }
 
-static void compare(verify *v, int prompt, int how, const char *way, const tokens *got)
+/* `got` is run i's answer from token `from` on. */
+static void compare(verify *v, int i, const char *way, int from, const tokens *got)
 {
     static const char *const manners[] = { "greedy", "sampled", "sampled with penalties" };
-    const tokens *want = &v->plain[prompt * MANNERS + how];
+    const int32_t *want = v->plain[i].ids + from;
+    const int n = v->plain[i].n - from;
     int at = 0;
     v->out->runs++;
-    while (at < got->n && at < want->n && got->ids[at] == want->ids[at]) at++;
-    if ((at == got->n && at == want->n) || !v->out->identical) return;
+    while (at < got->n && at < n && got->ids[at] == want[at]) at++;
+    if ((at == got->n && at == n) || !v->out->identical) return;
     v->out->identical = false;
     snprintf(v->out->difference, sizeof v->out->difference,
-             "prompt %d, %s, %s: token %d: found %d, plain has %d (lengths %d and %d)", prompt + 1,
-             manners[how], way, at, at < got->n ? got->ids[at] : -1,
-             at < want->n ? want->ids[at] : -1, got->n, want->n);
+             "prompt %d, %s, %s: token %d: found %d, plain has %d (lengths %d and %d)",
+             i / MANNERS + 1, manners[i % MANNERS], way, from + at, at < got->n ? got->ids[at] : -1,
+             at < n ? want[at] : -1, from + got->n, from + n);
 }
 
-static status run_and_compare(verify *v, int prompt, int how, int block, const char *way, error *e)
+static status run_and_compare(verify *v, int i, int block, const char *way, error *e)
 {
-    const ingot_sampling s = manner(v, how, block);
+    const ingot_sampling s = manner(v, i % MANNERS, block);
     ingot_request *r;
     tokens got;
-    TRY(submit(v, prompt, &s, &r, e));
-    TRY(collect(r, &got, e));
-    compare(v, prompt, how, way, &got);
+    TRY(submit(v, i / MANNERS, &s, &r, e));
+    TRY(collect(r, &got, NULL, e));
+    compare(v, i, way, 0, &got);
     mem_free(got.ids);
     return OK;
 }
@@ -185,7 +194,7 @@ static status run_plain(verify *v, error *e)
         const ingot_sampling how = manner(v, i % MANNERS, INGOT_BLOCK_PLAIN);
         ingot_request *r;
         s = submit(v, i / MANNERS, &how, &r, e);
-        if (s == OK) s = collect(r, &v->plain[i], e);
+        if (s == OK) s = collect(r, &v->plain[i], NULL, e);
         if (s == OK) digest_put(d, v->plain[i].ids, sizeof(int32_t) * (size_t)v->plain[i].n);
         progress_draw(&v->s->bar, "plain", (uint64_t)i + 1, (uint64_t)(v->n * MANNERS));
     }
@@ -196,7 +205,7 @@ static status run_plain(verify *v, error *e)
 static status run_all(verify *v, int block, const char *way, error *e)
 {
     for (int i = 0; i < v->n * MANNERS; i++) {
-        TRY(run_and_compare(v, i / MANNERS, i % MANNERS, block, way, e));
+        TRY(run_and_compare(v, i, block, way, e));
         progress_draw(&v->s->bar, way, (uint64_t)i + 1, (uint64_t)(v->n * MANNERS));
     }
     return OK;
@@ -228,13 +237,105 @@ static status run_chunks(verify *v, error *e)
     return OK;
 }
 
-static status run_resumed(verify *v, error *e)
+/* ---- resumed ---- */
+
+/* The first half of the plain answer of run i, again: what it leaves behind is the beginning of
+ * v->halves[i], its prompt and that half. */
+static status first_half(verify *v, int i, error *e)
+{
+    const tokens *plain = &v->plain[i];
+    const int half = plain->n / 2;
+    if (i % MANNERS == PENALIZED || half == 0)
+        return OK; /* penalties tell prompt and answer apart */
+    ingot_sampling s = manner(v, i % MANNERS, INGOT_BLOCK_AUTO);
+    s.max_tokens = half;
+    ingot_request *r;
+    tokens got, *whole = &v->halves[i];
+    int n;
+    TRY(submit(v, i / MANNERS, &s, &r, e));
+    const int32_t *prompt = ingot_prompt_ids(r, &n);
+    whole->ids = mem_array((size_t)(n + half), sizeof *whole->ids);
+    if (whole->ids) {
+        memcpy(whole->ids, prompt, (size_t)n * sizeof *prompt);
+        memcpy(whole->ids + n, plain->ids, (size_t)half * sizeof *plain->ids);
+        whole->n = n + half;
+    }
+    TRY(collect(r, &got, NULL, e));
+    mem_free(got.ids);
+    return whole->ids ? OK : error_set(e, E_NOMEM, "eval verify: out of memory");
+}
+
+/* The rest, from there. */
+static status second_half(verify *v, int i, const char *way, error *e)
+{
+    const tokens *plain = &v->plain[i];
+    tokens *whole = &v->halves[i], got;
+    if (!whole->ids) return OK;
+    ingot_sampling s = manner(v, i % MANNERS, INGOT_BLOCK_AUTO);
+    s.max_tokens -= plain->n / 2;
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.tokens = whole->ids;
+    p.n_tokens = (size_t)whole->n;
+    ingot_request *r;
+    ingot_error ie;
+    int cached;
+    TRY(setup_status(ingot_submit(&r, v->s->engine, &p, &s, &ie), &ie, e));
+    TRY(collect(r, &got, &cached, e));
+    compare(v, i, way, plain->n / 2, &got);
+    mem_free(got.ids);
+    v->halved++;
+    v->resumed += cached >= whole->n - 1;
+    mem_free(whole->ids);
+    *whole = (tokens){ 0 };
+    return OK;
+}
+
+/* Answers that go on in their middle, and whole prompts a second time. */
+static status run_resumed(verify *v, const char *dir, error *e)
 {
     ingot_engine_options o = INGOT_INIT(ingot_engine_options);
+    const char *way = dir ? "resumed from disk" : "resumed from memory";
     o.cache_bytes = 1u << 30;
+    o.cache_dir = dir;
+    v->halved = v->resumed = 0;
     TRY(restart(v, &o, e));
+    for (int i = 0; i < v->n * MANNERS; i++) {
+        TRY(first_half(v, i, e));
+        if (!dir) TRY(second_half(v, i, way, e));
+    }
     TRY(run_all(v, INGOT_BLOCK_AUTO, "filling the cache", e));
-    return run_all(v, INGOT_BLOCK_AUTO, "resumed from memory", e);
+    if (dir) TRY(restart(v, &o, e));
+    for (int i = 0; dir && i < v->n * MANNERS; i++) TRY(second_half(v, i, way, e));
+    if (v->halved && !v->resumed && v->out->identical) {
+        v->out->identical = false;
+        snprintf(v->out->difference, sizeof v->out->difference,
+                 "%s: nothing was found of %d answers that had been begun", way, v->halved);
+    }
+    return run_all(v, INGOT_BLOCK_AUTO, way, e);
+}
+
+static status remove_one(void *arg, const char *name, error *e)
+{
+    char path[4096];
+    TRY(file_join(path, sizeof path, arg, name, e));
+    (void)unlink(path);
+    return OK;
+}
+
+static status run_resumed_from_disk(verify *v, error *e)
+{
+    char dir[4096];
+    const char *tmp = getenv("TMPDIR");
+    const int n = snprintf(dir, sizeof dir, "%s/ingot-verify-XXXXXX", tmp ? tmp : "/tmp");
+    if (n < 0 || (size_t)n >= sizeof dir || !mkdtemp(dir))
+        return error_set(e, E_IO, "%s: cannot make a folder for the disk tier: %s", dir,
+                         strerror(errno));
+    status s = run_resumed(v, dir, e);
+    if (v->s->engine) ingot_engine_stop(v->s->engine); /* it writes until it is stopped */
+    v->s->engine = NULL;
+    const status cleaned = file_list(dir, remove_one, dir, s ? NULL : e);
+    (void)rmdir(dir);
+    return s ? s : cleaned;
 }
 
 /* Eight at once in all manners; every third is cancelled after its first event and not compared. */
@@ -262,10 +363,9 @@ static status run_beside(verify *v, error *e)
                 ingot_release(r[k]);
                 continue;
             }
-            const status one = collect(r[k], &got, s ? NULL : e);
+            const status one = collect(r[k], &got, NULL, s ? NULL : e);
             if (s == OK) s = one;
-            if (one == OK)
-                compare(v, (first + k) / MANNERS, (first + k) % MANNERS, "beside others", &got);
+            if (one == OK) compare(v, first + k, "beside others", 0, &got);
             mem_free(got.ids);
         }
         progress_draw(&v->s->bar, "beside others", (uint64_t)(first + n),
@@ -280,18 +380,24 @@ status verify_run(setup *s, const verify_options *o, verify_result *out, error *
     verify v = { .s = s, .o = o, .out = out };
     s->bar.bytes = false;
     status st = read_prompts(&v, e);
-    v.plain = mem_array((size_t)(v.n ? v.n : 1) * MANNERS, sizeof *v.plain);
-    if (st == OK && !v.plain) st = error_set(e, E_NOMEM, "eval verify: out of memory");
+    const size_t runs = (size_t)(v.n ? v.n : 1) * MANNERS;
+    v.plain = mem_array(runs, sizeof *v.plain);
+    v.halves = mem_array(runs, sizeof *v.halves);
+    if (st == OK && (!v.plain || !v.halves))
+        st = error_set(e, E_NOMEM, "eval verify: out of memory");
     if (st == OK) st = run_plain(&v, e);
     if (st == OK) st = run_blocks(&v, e);
     if (st == OK) st = run_chunks(&v, e);
-    if (st == OK) st = run_resumed(&v, e);
+    if (st == OK) st = run_resumed(&v, NULL, e);
+    if (st == OK) st = run_resumed_from_disk(&v, e);
     if (st == OK) st = run_beside(&v, e);
     progress_clear(&s->bar);
     out->prompts = v.n;
     for (int i = 0; v.plain && i < v.n * MANNERS; i++) mem_free(v.plain[i].ids);
+    for (int i = 0; v.halves && i < v.n * MANNERS; i++) mem_free(v.halves[i].ids);
     for (int i = 0; i < v.n; i++) mem_free(v.prompts[i]);
     mem_free(v.plain);
+    mem_free(v.halves);
     mem_free(v.prompts);
     return st;
 }

@@ -1,9 +1,9 @@
 /* verify.h - `ingot eval verify`: does every way of generating give the same tokens?
  *
  * Each prompt is generated plain, alone, in a fresh engine; then again with every block, with
- * copied drafts, in other prefill chunks, resumed from the cache, and beside
- * others some of which are cancelled; greedy, sampled with a seed, and with penalties. The first
- * difference is reported with its place. */
+ * copied drafts, in other prefill chunks, resumed from memory and from disk (in the middle of the
+ * answer, and at the prompt), and beside others some of which are cancelled; greedy, sampled with a
+ * seed, and with penalties. The first difference is reported with its place. */
 #ifndef CLI_VERIFY_H
 #define CLI_VERIFY_H
 #include "cli/setup.h"

@@ -44,6 +44,12 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* What waits for the disk tier goes on. */
+static void on_disk_done(void *arg)
+{
+    queue_wake(arg);
+}
+
 status engine_start(engine **out, const engine_options *o, error *e)
 {
     engine *g = mem_zalloc(sizeof *g);
@@ -55,7 +61,12 @@ status engine_start(engine **out, const engine_options *o, error *e)
     atomic_init(&g->stopping, false);
     pthread_mutex_init(&g->lock, NULL);
     status s = queue_new(&g->inbox, g->room, e);
-    if (s == OK) s = scheduler_new(&g->scheduler, &o->scheduler, e);
+    if (s == OK) {
+        scheduler_options options = o->scheduler;
+        options.disk.notify = on_disk_done;
+        options.disk.notify_arg = g->inbox;
+        s = scheduler_new(&g->scheduler, &options, e);
+    }
     if (s == OK) {
         g->bench = *scheduler_bench(g->scheduler);
         scheduler_get_stats(g->scheduler, &g->stats);

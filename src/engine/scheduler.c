@@ -65,9 +65,14 @@ static status make_parts(scheduler *g, const scheduler_options *o, error *e)
     TRY(compute_kv_layout(&layout, o->kv, kc->n_attention, kc->n_kv_head, kc->head_dim, e));
     g->stats.kv_pages_total =
         o->parallel * pages_of(o->context) + (int)(o->cache_bytes / layout.page_bytes);
-    TRY(prefix_cache_new(&g->cache, o->cache_bytes, layout.page_bytes, g->bench.compute,
-                         g->bench.drafter, e));
     TRY(state_pool_new(&g->pages, &layout, g->stats.kv_pages_total, e));
+    const prefix_cache_options cache = { .budget = o->cache_bytes,
+                                         .pages = g->pages,
+                                         .king = g->bench.king,
+                                         .drafter = g->bench.drafter,
+                                         .compute = g->bench.compute,
+                                         .disk = o->disk };
+    TRY(prefix_cache_new(&g->cache, &cache, e));
     const size_t n = (size_t)o->parallel;
     g->seats = mem_array(n, sizeof *g->seats);
     g->running = mem_array(n, sizeof *g->running);
@@ -217,7 +222,7 @@ static void keep_end(scheduler *g, sequence *s)
     const request_finish f = s->progress.finish;
     if (f == REQUEST_FAILED || s->progress.stop >= 0 || s->params->score) return;
     speculate_flush(&g->speculate, s);
-    prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft, false);
+    prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft, PREFIX_END);
 }
 
 /* Publishes the end; the sequence is gone afterwards. */
@@ -272,6 +277,17 @@ void scheduler_cancel_all(scheduler *g)
     dismiss_cancelled(g);
 }
 
+/* Whether the sequence must wait for a beginning of its prompt that is on the disk. It waits once:
+ * what has come and was given up again is not worth another wait. */
+static bool waits_for_disk(scheduler *g, sequence *s)
+{
+    if (s->params->score || (s->choice > 0 && s->fork->snap)) return false;
+    if (s->fetching) return prefix_cache_arriving(g->cache);
+    const prefix_fetch where = prefix_cache_fetch(g->cache, s->tokens, s->n_prompt);
+    s->fetching = where == PREFIX_COMING;
+    return where != PREFIX_HERE;
+}
+
 /* The first of the waiting that may start: a choice waits for the prompt that choice 0 is running.
  */
 static sequence *take_next(scheduler *g)
@@ -279,6 +295,7 @@ static sequence *take_next(scheduler *g)
     for (sequence **at = &g->waiting; *at; at = &(*at)->next) {
         sequence *s = *at;
         if (s->choice > 0 && !s->fork->settled) continue;
+        if (waits_for_disk(g, s)) continue;
         *at = s->next;
         s->next = NULL;
         return s;
@@ -512,7 +529,10 @@ static void keep_prefix(scheduler *g, sequence *s)
     const bool first = p->n_marks > 1 && at == p->marks[0] && at >= PREFIX_TURN;
     const bool last = p->n_marks > 0 && at == p->marks[p->n_marks - 1];
     if (first || last || at % PREFIX_STRIDE == 0)
-        prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft, first);
+        prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft,
+                         first  ? PREFIX_FIRST
+                         : last ? PREFIX_END
+                                : PREFIX_PASSING);
 }
 
 static void settle_prefill(scheduler *g, sequence *s, const king_job *job)
@@ -588,6 +608,7 @@ static void pass(scheduler *g, int n_jobs)
 
 bool scheduler_step(scheduler *g)
 {
+    prefix_cache_tend(g->cache);
     dismiss_cancelled(g);
     admit(g);
     if (g->n_running == 0) return false;

@@ -14,8 +14,9 @@ typedef struct scheduler_options {
     int context;           /* positions of a seat */
     int parallel;          /* seats */
     kv_type kv;
-    int chunk;          /* most prefill rows of a pass */
-    size_t cache_bytes; /* of the prefix cache; 0: none */
+    int chunk;                /* most prefill rows of a pass */
+    size_t cache_bytes;       /* of the prefix cache; 0: none */
+    prefix_disk_options disk; /* its disk tier; dir NULL: none; engine_start sets notify */
 } scheduler_options;
 
 typedef struct scheduler_stats {

@@ -46,6 +46,7 @@ struct sequence {
     int n_tokens, n_prompt;
     int prefill_end; /* rows below it are prefilled */
     bool ended;
+    bool fetching; /* it waits, or has waited, for a beginning that came from the disk */
 
     sampler sampler;
     stop stop;

@@ -243,6 +243,11 @@ static void ring_header(int64_t h[RING_FIELDS], const draft_state *s)
     memcpy(h, values, sizeof values);
 }
 
+uint64_t drafter_state_file_bytes(const draft_state *s)
+{
+    return RING_FIELDS * sizeof(int64_t) + ring_bytes(s->d);
+}
+
 status drafter_state_write(const draft_state *s, state_put_fn *put, void *arg, error *e)
 {
     int64_t h[RING_FIELDS];

@@ -29,6 +29,7 @@ size_t drafter_state_bytes(const drafter *d);
 void drafter_state_copy(draft_state *to, const draft_state *from); /* states of the same drafter */
 /* A context as bytes for a disk tier; read checks every size and empties the context when it fails.
  */
+uint64_t drafter_state_file_bytes(const draft_state *s); /* that write puts */
 status drafter_state_write(const draft_state *s, state_put_fn *put, void *arg, error *e);
 status drafter_state_read(draft_state *s, state_get_fn *get, void *arg, error *e);
 

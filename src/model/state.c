@@ -449,6 +449,14 @@ int state_snap_pages(const snap *p)
     return p->n_pages;
 }
 
+int state_snap_shared(const snap *a, const snap *b)
+{
+    const int most = a->n_pages < b->n_pages ? a->n_pages : b->n_pages;
+    int n = 0;
+    while (n < most && a->pages[n] == b->pages[n]) n++;
+    return n;
+}
+
 size_t state_snap_bytes(const snap *p)
 {
     const size_t floats = (size_t)p->config.n_gdn * (p->size.recurrent + p->size.window);
@@ -464,7 +472,6 @@ static const char *const snap_field_name[SNAP_FIELDS] = {
     "conv taps",   "key-value type", "attention layers", "key-value heads",
     "head dim",    "page positions", "page bytes",       "reserved"
 };
-enum { SNAP_LEN = 2 };
 static const int64_t snap_magic = 0x70616e73746f676e; /* "ngotsnap" */
 
 static void snap_header(int64_t h[SNAP_FIELDS], const king_config *c, const kv_layout *l, int len)
@@ -488,6 +495,13 @@ static void snap_header(int64_t h[SNAP_FIELDS], const king_config *c, const kv_l
     memcpy(h, values, sizeof values);
 }
 
+uint64_t state_snap_file_bytes(const snap *p)
+{
+    const uint64_t floats = (uint64_t)p->config.n_gdn * (p->size.recurrent + p->size.window);
+    return SNAP_FIELDS * sizeof(int64_t) + floats * sizeof(float) +
+           (uint64_t)p->n_pages * p->pool->layout.page_bytes;
+}
+
 status state_snap_write(const snap *p, state_put_fn *put, void *arg, error *e)
 {
     int64_t h[SNAP_FIELDS];
@@ -502,50 +516,43 @@ status state_snap_write(const snap *p, state_put_fn *put, void *arg, error *e)
     return OK;
 }
 
-static status read_header(int *len, const king_config *kc, const kv_pool *kv, state_get_fn *get,
-                          void *arg, error *e)
+static status read_header(const snap *p, state_get_fn *get, void *arg, error *e)
 {
     int64_t got[SNAP_FIELDS], want[SNAP_FIELDS];
     TRY(get(arg, got, sizeof got, e));
-    snap_header(want, kc, &kv->layout, 0);
+    snap_header(want, &p->config, &p->pool->layout, p->len);
     for (int i = 0; i < SNAP_FIELDS; i++) {
-        if (i != SNAP_LEN && got[i] != want[i]) {
+        if (got[i] != want[i]) {
             return error_set(e, E_FORMAT, "snapshot: %s: found %lld, want %lld", snap_field_name[i],
                              (long long)got[i], (long long)want[i]);
         }
     }
-    if (got[SNAP_LEN] < 0 || got[SNAP_LEN] > kc->max_positions) {
-        return error_set(e, E_FORMAT, "snapshot: positions: found %lld, want 0 to %d",
-                         (long long)got[SNAP_LEN], kc->max_positions);
-    }
-    *len = (int)got[SNAP_LEN];
     return OK;
 }
 
-status state_snap_read(snap **out, const king_config *kc, kv_pool *kv, state_get_fn *get, void *arg,
-                       error *e)
+status state_snap_room(snap **out, const king_config *kc, kv_pool *kv, int len, error *e)
 {
-    int len;
-    TRY(read_header(&len, kc, kv, get, arg, e));
     if (pages_for(len) > kv->n_free) {
         return error_set(e, E_LIMIT, "snapshot: %d key-value pages free, want %d", kv->n_free,
                          pages_for(len));
     }
     snap *p;
     TRY(snap_new(&p, kc, kv, len, e));
-    const size_t n = (size_t)kc->n_gdn;
-    status s = OK;
-    TRY_GOTO(s, get(arg, p->recurrent, n * p->size.recurrent * sizeof(float), e), fail);
-    TRY_GOTO(s, get(arg, p->window, n * p->size.window * sizeof(float), e), fail);
-    while (p->n_pages < pages_for(len)) {
-        uint8_t *page = p->pages[p->n_pages++] = page_new(kv);
-        TRY_GOTO(s, get(arg, page, kv->layout.page_bytes, e), fail);
-    }
+    while (p->n_pages < pages_for(len)) p->pages[p->n_pages++] = page_new(kv);
     *out = p;
     return OK;
-fail:
-    state_snap_free(p);
-    return s;
+}
+
+status state_snap_fill(snap *p, state_get_fn *get, void *arg, error *e)
+{
+    TRY(read_header(p, get, arg, e));
+    const size_t n = (size_t)p->config.n_gdn;
+    TRY(get(arg, p->recurrent, n * p->size.recurrent * sizeof(float), e));
+    TRY(get(arg, p->window, n * p->size.window * sizeof(float), e));
+    for (int i = 0; i < p->n_pages; i++) {
+        TRY(get(arg, p->pages[i], p->pool->layout.page_bytes, e));
+    }
+    return OK;
 }
 
 /* ---- peeks ---- */

@@ -47,13 +47,16 @@ void state_snap_free(snap *p);
 int state_snap_len(const snap *p);
 size_t state_snap_bytes(const snap *p); /* own memory, shared pages not counted */
 int state_snap_pages(const snap *p);
-/* A snapshot as bytes for a disk tier, little-endian; read checks every size against config and
- * pool. */
+int state_snap_shared(const snap *a, const snap *b); /* pages that are the same memory */
+/* A snapshot as bytes for a disk tier, little-endian. Room for one of `len` positions is taken from
+ * the pool (E_LIMIT when it has too few pages); fill touches nothing but that room, so that another
+ * thread may do it, and checks every size of what write wrote. */
 typedef status state_put_fn(void *arg, const void *bytes, size_t n, error *e);
 typedef status state_get_fn(void *arg, void *bytes, size_t n, error *e);
 status state_snap_write(const snap *p, state_put_fn *put, void *arg, error *e);
-status state_snap_read(snap **out, const king_config *kc, kv_pool *kv, state_get_fn *get, void *arg,
-                       error *e);
+uint64_t state_snap_file_bytes(const snap *p); /* that write puts */
+status state_snap_room(snap **out, const king_config *kc, kv_pool *kv, int len, error *e);
+status state_snap_fill(snap *p, state_get_fn *get, void *arg, error *e);
 
 /* Values for tests and capture of model layer `layer`, pending rows applied: [n_v_head, v_dim,
  * k_dim] and [taps-1, channels], valid until the next pass; keys (roped) or values [n_kv_head, len,

@@ -239,7 +239,8 @@ static void walk_with_snapshots(setting set, uint64_t seed)
             bytes b = { 0 };
             snap *copy;
             EXPECT_OK(state_snap_write(kept, put_bytes, &b, &e), e);
-            EXPECT_OK(state_snap_read(&copy, v.f.config, v.f.pages, get_bytes, &b, &e), e);
+            EXPECT_OK(state_snap_room(&copy, v.f.config, v.f.pages, state_snap_len(kept), &e), e);
+            EXPECT_OK(state_snap_fill(copy, get_bytes, &b, &e), e);
             EXPECT_INT(b.at, b.n);
             EXPECT_OK(state_restore(other, copy, &e), e);
             state_snap_free(copy);

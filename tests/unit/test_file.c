@@ -269,3 +269,28 @@ TEST(folders_and_paths)
     EXPECT(file_is_dir(dir));
     end();
 }
+
+TEST(a_file_is_read_in_pieces)
+{
+    error e = { 0 };
+    char got[8] = "";
+    file_reader r;
+    begin();
+    EXPECT_OK(file_write(in_folder("f"), STR("abcdef"), &e), e);
+    const char *path = in_folder("f");
+    EXPECT_OK(file_reader_open(&r, path, &e), e);
+    EXPECT_OK(file_reader_get(&r, got, 2, &e), e);
+    EXPECT_OK(file_reader_get(&r, got + 2, 3, &e), e);
+    EXPECT_STR(got, "abcde");
+    EXPECT(!file_reader_at_end(&r));
+    EXPECT(file_reader_at_end(&r));
+    file_reader_close(&r);
+    EXPECT_OK(file_reader_open(&r, path, &e), e);
+    EXPECT_OK(file_reader_get(&r, got, 4, &e), e);
+    EXPECT_INT(file_reader_get(&r, got, 4, &e), E_FORMAT);
+    EXPECT(strstr(e.text, "ends at byte 6, want 2 more") != NULL);
+    file_reader_close(&r);
+    EXPECT_INT(file_reader_open(&r, in_folder("no"), &e), E_IO);
+    EXPECT_INT(file_reader_open(&r, folder, &e), E_IO);
+    end();
+}

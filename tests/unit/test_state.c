@@ -157,6 +157,17 @@ static status get_bytes(void *arg, void *p, size_t n, error *e)
     return OK;
 }
 
+/* What state_snap_write wrote, read into a snapshot of `len` positions. */
+static status read_snap(snap **out, fixture *f, kv_pool *pages, int len, bytes *b, error *e)
+{
+    b->at = 0;
+    const status room = state_snap_room(out, f->config, pages, len, e);
+    if (room) return room;
+    const status s = state_snap_fill(*out, get_bytes, b, e);
+    if (s) state_snap_free(*out);
+    return s;
+}
+
 TEST(damaged_snapshots_are_refused_and_leave_nothing)
 {
     fixture f;
@@ -173,9 +184,8 @@ TEST(damaged_snapshots_are_refused_and_leave_nothing)
     const int64_t live = mem_live();
     const size_t whole = b.n;
     for (size_t cut = 0; cut < whole; cut += whole / 9) {
-        b.at = 0;
         b.n = cut;
-        EXPECT_INT(state_snap_read(&p, f.config, f.pages, get_bytes, &b, &e), E_FORMAT);
+        EXPECT_INT(read_snap(&p, &f, f.pages, 70, &b, &e), E_FORMAT);
         EXPECT_INT(state_pool_free_pages(f.pages), free_pages);
         EXPECT_INT(mem_live(), live);
     }
@@ -184,17 +194,15 @@ TEST(damaged_snapshots_are_refused_and_leave_nothing)
         memcpy(&old, b.p + 8 * field, 8);
         changed = field == 2 ? -1 : old + 1;
         memcpy(b.p + 8 * field, &changed, 8);
-        b.at = 0;
         b.n = whole;
-        EXPECT_INT(state_snap_read(&p, f.config, f.pages, get_bytes, &b, &e), E_FORMAT);
+        EXPECT_INT(read_snap(&p, &f, f.pages, 70, &b, &e), E_FORMAT);
         memcpy(b.p + 8 * field, &old, 8);
     }
     kv_pool *small = new_pool(&f, 1);
-    b.at = 0;
-    EXPECT_INT(state_snap_read(&p, f.config, small, get_bytes, &b, &e), E_LIMIT);
+    EXPECT_INT(read_snap(&p, &f, small, 70, &b, &e), E_LIMIT);
     state_pool_free(small);
-    b.at = 0;
-    EXPECT_OK(state_snap_read(&p, f.config, f.pages, get_bytes, &b, &e), e);
+    EXPECT_INT(read_snap(&p, &f, f.pages, 69, &b, &e), E_FORMAT);
+    EXPECT_OK(read_snap(&p, &f, f.pages, 70, &b, &e), e);
     state *tiny = new_state(&f, f.pages, 64);
     EXPECT_INT(state_restore(tiny, p, &e), E_LIMIT);
     state_free(tiny);
