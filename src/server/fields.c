@@ -42,6 +42,14 @@ bool fields_is(const json_node *o, const char *type)
     return strcmp(fields_type(o), type) == 0;
 }
 
+bool fields_absent(const json_node *o, const char *const *keys, size_t n, api_error *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fields_present(o, keys[i]))
+            return fields_refuse(e, keys[i], "'%s': not supported", keys[i]);
+    return true;
+}
+
 bool fields_bool(const json_node *o, const char *key, bool *out, api_error *e)
 {
     if (!fields_present(o, key)) return true;

@@ -189,6 +189,24 @@ static bool parse_thinking(call *c, const json_node *body, api_error *e)
     return !kwargs || p->template_args || fields_refuse(e, "chat_template_kwargs", "out of memory");
 }
 
+/* What this server does not do. */
+static bool check_unsupported(const json_node *body, api_error *e)
+{
+    static const char *const refused[] = { "functions", "function_call", "audio",
+                                           "web_search_options" };
+    const json_node *kinds = NULL;
+    if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e) ||
+        !fields_array(body, "modalities", &kinds, e))
+        return false;
+    for (size_t i = 0; i < json_len(kinds); i++) {
+        const char *kind = json_text(json_at(kinds, i));
+        if (!kind || strcmp(kind, "text") != 0)
+            return fields_refuse(e, "modalities", "'modalities': found \"%.40s\", want text alone",
+                                 kind ? kind : "");
+    }
+    return true;
+}
+
 static bool parse_chat(call *c, const json_node *body, api_error *e)
 {
     const json_node *messages = NULL, *tools = NULL;
@@ -198,7 +216,7 @@ static bool parse_chat(call *c, const json_node *body, api_error *e)
     if (!fields_array(body, "messages", &messages, e)) return false;
     if (json_len(messages) == 0)
         return fields_refuse(e, "messages", "'messages': want a list with at least one message");
-    if (!parse_common(c, body, e) ||
+    if (!check_unsupported(body, e) || !parse_common(c, body, e) ||
         !fields_int(body, "max_completion_tokens", 1, 1 << 30, &c->sampling.max_tokens, e) ||
         !fields_array(body, "tools", &tools, e) ||
         !call_parse_tools(c, tools, json_get(body, "tool_choice"), e) ||

@@ -40,19 +40,33 @@ static void turn_close(turn *t)
     t->open = t->has_text = t->has_calls = false;
 }
 
+static bool check_parts(const json_node *item, size_t at, const char *member, api_error *e)
+{
+    static const char *const texts[] = { "input_text", "output_text", "text", "refusal" };
+    const json_node *parts = json_get(item, member);
+    if (json_kind(parts) != JSON_ARRAY) return true;
+    for (size_t i = 0; i < json_len(parts); i++) {
+        bool known = false;
+        for (size_t j = 0; j < sizeof texts / sizeof *texts; j++)
+            known |= fields_is(json_at(parts, i), texts[j]);
+        if (known) continue;
+        char path[64];
+        snprintf(path, sizeof path, "input.%zu.%s.%zu", at, member, i);
+        return fields_refuse(e, path, "%s: this model reads text, not parts of type \"%.40s\"",
+                             path, fields_type(json_at(parts, i)));
+    }
+    return true;
+}
+
 static void put_parts(jsonw *w, const json_node *parts)
 {
     jsonw_array(w);
     for (size_t i = 0; i < json_len(parts); i++) {
         const json_node *p = json_at(parts, i);
-        if (fields_is(p, "input_text") || fields_is(p, "output_text") || fields_is(p, "refusal")) {
-            jsonw_object(w);
-            jsonw_member_text(w, "type", "text");
-            fields_copy(w, p, fields_is(p, "refusal") ? "refusal" : "text", "text");
-            jsonw_end_object(w);
-        } else {
-            jsonw_node(w, p); /* the chat refuses it by its type */
-        }
+        jsonw_object(w);
+        jsonw_member_text(w, "type", "text");
+        fields_copy(w, p, fields_is(p, "refusal") ? "refusal" : "text", "text");
+        jsonw_end_object(w);
     }
     jsonw_end_array(w);
 }
@@ -130,14 +144,19 @@ static bool put_items(jsonw *w, const json_node *input, api_error *e)
     buf_init(&t.reasoning, CALL_MAX_OUTPUT);
     for (size_t i = 0; good && i < json_len(input); i++) {
         const json_node *item = json_at(input, i);
-        const char *type = json_text(json_get(item, "type"));
-        if (!type || strcmp(type, "message") == 0) put_message(&t, item);
-        else if (strcmp(type, "function_call") == 0) put_call(&t, item);
-        else if (strcmp(type, "function_call_output") == 0) put_call_output(&t, item);
-        else if (strcmp(type, "reasoning") == 0) keep_reasoning(&t, item);
-        else
-            good = fields_refuse(e, "input",
-                                 "input.%zu: an item of type \"%.40s\" is not supported", i, type);
+        if (fields_is(item, "function_call")) put_call(&t, item);
+        else if (fields_is(item, "reasoning")) keep_reasoning(&t, item);
+        else if (fields_is(item, "function_call_output")) {
+            good = check_parts(item, i, "output", e);
+            if (good) put_call_output(&t, item);
+        } else if (fields_is(item, "message") || !fields_present(item, "type")) {
+            good = check_parts(item, i, "content", e);
+            if (good) put_message(&t, item);
+        } else {
+            good =
+                fields_refuse(e, "input", "input.%zu: an item of type \"%.40s\" is not supported",
+                              i, fields_type(item));
+        }
     }
     turn_close(&t);
     if (t.reasoning.failed) w->out->failed = t.reasoning.failed;
@@ -178,18 +197,19 @@ static bool put_messages(jsonw *w, const json_node *body, api_error *e)
     return good;
 }
 
+/* Other tools than functions run at the provider, or need more than JSON: agents send them along
+ * wherever they work. The model is not told about them, so it cannot ask for them. */
 static bool put_tools(jsonw *w, const json_node *body, api_error *e)
 {
     const json_node *tools = NULL;
     if (!fields_array(body, "tools", &tools, e)) return false;
-    if (json_len(tools) == 0) return true;
     jsonw_key(w, "tools");
     jsonw_array(w);
     for (size_t i = 0; i < json_len(tools); i++) {
         const json_node *tool = json_at(tools, i);
-        if (!fields_is(tool, "function"))
-            return fields_refuse(e, "tools", "tools.%zu.type: the only tools are functions", i);
-        openai_put_tool(w, tool, "parameters");
+        if (!*fields_type(tool))
+            return fields_refuse(e, "tools", "tools.%zu.type: want the kind of tool", i);
+        if (fields_is(tool, "function")) openai_put_tool(w, tool, "parameters");
     }
     jsonw_end_array(w);
     const json_node *wanted = json_get(body, "tool_choice");
@@ -231,9 +251,7 @@ static bool check_unsupported(const json_node *body, api_error *e)
     bool background = false;
     if (!fields_bool(body, "background", &background, e)) return false;
     if (background) return fields_refuse(e, "background", "'background': not supported");
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (fields_present(body, refused[i]))
-            return fields_refuse(e, refused[i], "'%s': not supported", refused[i]);
+    if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e)) return false;
     if (!fields_present(body, "previous_response_id")) return true;
     fields_refuse(e, "previous_response_id",
                   "'previous_response_id': nothing is stored; send the whole input");

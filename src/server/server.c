@@ -105,10 +105,13 @@ static void reply_error(exchange *x, const api_error *e)
     buf_clear(&x->out);
     if (d) d->error(e, &x->out);
     else openai_error(e, &x->out);
-    count(x, e->status >= 500 && e->status != 503 ? OUTCOME_FAILED : OUTCOME_REFUSED);
-    if (e->status >= 500 && e->status != 503)
-        log_line(LOG_ERROR, "request %s: %s", x->request_id, e->message);
-    reply(x, e->status, later ? "Retry-After: 2\r\n" : NULL, "application/json", buf_view(&x->out));
+    count(x, e->status == 500 ? OUTCOME_FAILED : OUTCOME_REFUSED);
+    if (e->status == 500) log_line(LOG_ERROR, "request %s: %s", x->request_id, e->message);
+    const char *extra = later ? "Retry-After: 2\r\n" : NULL;
+    if (e->status == 405)
+        extra = x->route->method[0] == 'G' ? "Allow: GET, HEAD, OPTIONS\r\n"
+                                           : "Allow: POST, OPTIONS\r\n";
+    reply(x, e->status, extra, "application/json", buf_view(&x->out));
     exchange_free(x);
 }
 
@@ -343,6 +346,12 @@ static void generate(exchange *x)
     give_to_worker(x);
 }
 
+static bool has_method(const route *r, str method)
+{
+    if (str_eq(method, STR("HEAD"))) method = STR("GET");
+    return str_eq(method, str_from(r->method));
+}
+
 static void dispatch(exchange *x)
 {
     server *s = x->s;
@@ -362,7 +371,7 @@ static void dispatch(exchange *x)
         reply_simple(x, 404, "not_found_error", "no such route");
     } else if (x->route->kind == ROUTE_NOT_OFFERED) {
         reply_simple(x, 501, "not_supported_error", "this server generates text only");
-    } else if (!str_eq(method, str_from(x->route->method)) && !str_eq(method, STR("HEAD"))) {
+    } else if (!has_method(x->route, method)) {
         reply_simple(x, 405, "invalid_request_error", "this route wants another method");
     } else if (x->route->kind == ROUTE_LIVE) {
         count(x, OUTCOME_OK);

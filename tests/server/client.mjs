@@ -28,12 +28,11 @@ const checks = {
         assert.ok("city" in JSON.parse(final.choices[0].message.tool_calls[0].function.arguments));
     },
     async "structured output is enforced or refused"() {
-        try {
-            const reply = await client.chat.completions.create({ ...ask, response_format: { type: "json_object" }, max_tokens: 400 });
-            if (reply.choices[0].finish_reason === "stop") JSON.parse(reply.choices[0].message.content);
-        } catch (e) {
-            assert.ok(e instanceof OpenAI.BadRequestError, e);
-        }
+        const schema = { type: "object", properties: { answer: { type: "boolean" } }, required: ["answer"], additionalProperties: false };
+        const format = (more) => ({ type: "json_schema", json_schema: { name: "answer", strict: true, schema: { ...schema, ...more } } });
+        const reply = await client.chat.completions.create({ ...ask, reasoning_effort: "none", response_format: format() });
+        assert.equal(typeof JSON.parse(reply.choices[0].message.content).answer, "boolean");
+        await assert.rejects(client.chat.completions.create({ ...ask, response_format: format({ not: {} }) }), OpenAI.BadRequestError);
     },
     async "logprobs"() {
         const reply = await client.chat.completions.create({ ...ask, logprobs: true, top_logprobs: 2, reasoning_effort: "none" });

@@ -261,8 +261,8 @@ class Raw:
         self.pending += data
         return data
 
-    def reply(self):
-        """The next answer; None when the connection closed first."""
+    def reply(self, bare=False):
+        """The next answer; None when the connection closed first. bare: it answers HEAD, and has no body."""
         while b"\r\n\r\n" not in self.pending:
             if not self._more():
                 return None
@@ -270,7 +270,7 @@ class Raw:
         lines = head.decode("latin-1").split("\r\n")
         status = int(lines[0].split(" ")[1])
         headers = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in lines[1:])}
-        if status == 100 or status == 204:
+        if bare or status in (100, 204):
             return Reply(status, headers, b"")
         if "chunked" in headers.get("transfer-encoding", ""):
             while b"\r\n0\r\n\r\n" not in b"\r\n" + self.pending:

@@ -3,6 +3,7 @@ import asyncio
 import json
 import time
 import unittest
+from typing import Literal, Optional
 
 import clients
 import harness
@@ -10,6 +11,7 @@ import harness
 if __name__ == "__main__":
     clients.use_python()
     import openai
+    import pydantic
     from openai.types import Completion, Model
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
@@ -17,9 +19,6 @@ ASK = [{"role": "user", "content": "What is 5 plus 6? Think briefly."}]
 WEATHER = [{"role": "user", "content": "What is the weather in Paris?"}]
 TOOL = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
-FLAT = {"type": "function", **TOOL["function"]}
-SCHEMA = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {
-    "type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}}}
 
 
 class Client(harness.Case):
@@ -90,13 +89,27 @@ class Client(harness.Case):
         self.assertGreater(after.usage.prompt_tokens, whole.usage.prompt_tokens)
 
     def test_structured_output_is_enforced_or_refused(self):
-        try:
-            reply = self.ask(response_format=SCHEMA, max_tokens=400)
-        except openai.BadRequestError as e:
-            self.assertIn("not supported", e.message)
-            return
-        if reply.choices[0].finish_reason == "stop":
-            self.assertEqual(list(json.loads(reply.choices[0].message.content)), ["answer"])
+        class Verdict(pydantic.BaseModel):
+            answer: bool
+            kind: Literal["sum", "other"]
+            more: Optional[bool]
+        for seed in range(4):  # whatever the model would rather say
+            reply = self.client.chat.completions.parse(model="nugget", messages=ASK, temperature=1, seed=seed, max_tokens=200, reasoning_effort="none",
+                                                       response_format=Verdict)
+            self.assertIsInstance(reply.choices[0].message.parsed, Verdict)
+        with self.assertRaises(openai.BadRequestError) as raised:
+            self.ask(response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object", "not": {}}}})
+        self.assertIn("not", raised.exception.message)
+        with self.assertRaises(openai.BadRequestError):
+            self.ask(response_format={"type": "yaml"})
+
+    def test_what_cannot_be_honoured_is_named(self):
+        for field, value in (("functions", [{"name": "f"}]), ("function_call", "auto"), ("audio", {"voice": "x", "format": "wav"}),
+                             ("modalities", ["text", "audio"]), ("web_search_options", {})):
+            with self.assertRaises(openai.BadRequestError) as raised:
+                self.ask(**{field: value})
+            self.assertEqual(raised.exception.param, field)
+        self.ask(modalities=["text"], prediction={"type": "content", "content": "x"}, store=True, metadata={"a": "b"}, user="u", max_tokens=1)
 
     def test_logprobs(self):
         reply = self.ask(logprobs=True, top_logprobs=3, reasoning_effort="none")

@@ -96,6 +96,14 @@ class Responses(harness.Case):
         self.assertEqual(one["usage"]["input_tokens"], two["usage"]["prompt_tokens"])
         self.assertEqual(one["timings"]["tokens_sha256"], two["timings"]["tokens_sha256"])
 
+    def test_tools_that_are_no_functions_are_left_out(self):
+        function = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
+        alone = self.ask(tools=[function], max_output_tokens=8)
+        among = self.ask(tools=[{"type": "web_search"}, function, {"type": "custom", "name": "apply_patch", "format": {"type": "grammar"}},
+                                {"type": "namespace", "name": "n", "tools": []}], max_output_tokens=8)
+        self.assertEqual(among.usage.input_tokens, alone.usage.input_tokens)
+        self.assertEqual(among.output_text, alone.output_text)
+
     def test_R041_effort_none(self):
         self.assertEqual([o.type for o in self.ask(reasoning={"effort": "none"}).output], ["message"])
 
@@ -108,12 +116,12 @@ class Responses(harness.Case):
     def test_structured_output_is_enforced_or_refused(self):
         schema = {"type": "json_schema", "name": "answer", "strict": True, "schema": {
             "type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"], "additionalProperties": False}}
-        try:
-            reply = self.client.responses.create(
-                model="nugget", input=ASK, temperature=0, max_output_tokens=400, text={"format": schema}, reasoning={"effort": "none"})
-        except openai.BadRequestError:
-            return
+        asked = {"model": "nugget", "input": ASK, "max_output_tokens": 100, "reasoning": {"effort": "none"}, "text": {"format": schema}}
+        reply = self.client.responses.create(**asked)
         self.assertIsInstance(json.loads(reply.output_text)["answer"], bool)
+        schema["schema"]["not"] = {}
+        with self.assertRaises(openai.BadRequestError):
+            self.client.responses.create(**asked)
 
     def test_errors(self):
         def refused(status, param, **fields):
@@ -125,7 +133,10 @@ class Responses(harness.Case):
         refused(400, "input", input=[])
         refused(400, "input", input=5)
         refused(400, "input", input=[{"type": "web_search_call"}])
-        refused(400, "tools", tools=[{"type": "web_search"}])
+        refused(400, "tools", tools=[{"name": "f"}])
+        refused(400, "tool_choice", tools=[{"type": "web_search"}], tool_choice="required")
+        refused(400, "input.0.content.1", input=[{"role": "user", "content": [{"type": "input_text", "text": "see"},
+                                                                             {"type": "input_image", "image_url": "data:image/png;base64,AA"}]}])
         refused(400, "max_output_tokens", max_output_tokens="x")
         refused(400, "max_output_tokens", max_output_tokens=5000)
         refused(400, "input", input="word " * 6000)
