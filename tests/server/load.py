@@ -16,6 +16,7 @@ from harness import CHAT, Joined
 WORDS = ["What is 5 plus 6?", "Tell a story.", "Name the capital of France.", "Count from 1 to 9.", "Write a function that adds two numbers.",
          "Is 7 larger than 5?", "word " * 300]
 FIRST, SILENCE = 1, 5  # seconds
+harness.PATIENCE = 1800  # a machine that stood still has lost nobody
 
 
 def request(i):
