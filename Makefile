@@ -2,10 +2,11 @@
 P ?= release
 T ?= 60
 W ?= build/nugget
+PREFIX ?= /usr/local
 B := $(if $(filter release,$(P)),build,build/$(P))
 PAIR = $(if $(KING),--king $(KING)) $(if $(DRAFTER),--drafter $(DRAFTER))
 
-.PHONY: all run test bench fuzz arm64 lint nugget clean help
+.PHONY: all run test bench fuzz arm64 lint nugget install uninstall package portable clean help
 all:
 	@scripts/deps
 	@[ -f $(B)/build.ninja ] || cmake --preset $(P)
@@ -35,6 +36,18 @@ lint: all ## everything that scripts check
 	scripts/lint $(B)
 nugget: ## train the shipped pair anew: hours; checkpoints and packs in W=build/nugget (train/README.md)
 	train/make-nugget $(W) $(ARGS)
+install: all ## into PREFIX=/usr/local (and DESTDIR)
+	@DESTDIR="$(DESTDIR)" cmake --install $(B) --prefix "$(PREFIX)" --strip
+uninstall: ## remove what the last `make install` from this folder put there
+	@[ -f $(B)/install_manifest.txt ] || { echo "no $(B)/install_manifest.txt: nothing was installed from here"; exit 1; }
+	@while IFS= read -r file || [ -n "$$file" ]; do rm -fv "$(DESTDIR)$$file"; done < $(B)/install_manifest.txt
+package: all ## a .deb (and with P=static a .tar.gz that runs on any Linux of this age) in the build folder
+	cd $(B) && cpack -G $(if $(filter static,$(P)),TGZ,DEB)
+portable: ## the .tar.gz: every library but libc linked in
+	@scripts/deps
+	scripts/static-curl build/static-curl
+	@PKG_CONFIG_PATH=$(CURDIR)/build/static-curl/lib/pkgconfig cmake --preset static
+	@$(MAKE) package P=static
 clean: ## remove all build folders
 	rm -rf build
 help:

@@ -9,11 +9,6 @@ struct map_slot {
     uint64_t hash, value;
 };
 
-void map_init(map *m)
-{
-    *m = (map){ 0 };
-}
-
 void map_free(map *m)
 {
     mem_free(m->slots);

@@ -10,7 +10,10 @@ typedef struct map {
     size_t count, cap;
 } map;
 
-void map_init(map *m);
+static inline void map_init(map *m) /* inline: libedit has a global function of this name */
+{
+    *m = (map){ 0 };
+}
 void map_free(map *m);
 status map_reserve(map *m, size_t count, error *e);
 status map_put(map *m, str key, uint64_t value, error *e); /* replaces */

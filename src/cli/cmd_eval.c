@@ -297,7 +297,14 @@ int cmd_eval(int argc, char **argv)
     for (size_t i = 0; argc > 0 && i < sizeof parts / sizeof *parts; i++)
         if (strcmp(argv[0], parts[i].name) == 0) return parts[i].run(argc - 1, argv + 1);
     const bool help = argc > 0 && strcmp(argv[0], "--help") == 0;
-    fputs("usage: ingot eval kl|merge|ppl|verify [options]   (`ingot eval kl --help` lists them)\n",
+    if (argc > 0 && !help) fprintf(stderr, "ingot: eval: no part \"%s\"\n", argv[0]);
+    fputs("ingot eval - KL divergence, hidden-state distance, perplexity, exactness\n\n"
+          "usage: ingot eval kl|merge|ppl|verify [options]\n\n"
+          "  kl      KL divergence and hidden-state distance to a teacher\n"
+          "  merge   report the parts of a sharded `eval kl` as one\n"
+          "  ppl     perplexity of a text, with its standard error\n"
+          "  verify  does every way of generating give the same tokens?\n\n"
+          "`ingot help eval kl` lists the options of a part.\n",
           help ? stdout : stderr);
     return help ? EXIT_DONE : EXIT_USAGE;
 }

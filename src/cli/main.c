@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 {
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
     char help_option[] = "--help";
-    char *ask_help[] = { help_option };
+    char *ask_help[] = { argc > 3 ? argv[3] : help_option, help_option }; /* `help eval kl` */
     const char *name = argc > 1 ? argv[1] : "help";
     const bool is_help =
         strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
@@ -105,5 +105,5 @@ int main(int argc, char **argv)
     }
     const command *c = find(is_help ? argv[2] : name);
     if (!c) return unknown(is_help ? argv[2] : name);
-    return flushed(is_help ? c->run(1, ask_help) : c->run(argc - 2, argv + 2));
+    return flushed(is_help ? c->run(argc > 3 ? 2 : 1, ask_help) : c->run(argc - 2, argv + 2));
 }
