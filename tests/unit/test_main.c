@@ -9,6 +9,23 @@
 #define PACKS TEST_ROOT "/tests/golden/packs/"
 #define KING " --king " NUGGET "king"
 
+/* Every test works in a folder of its own: names of files are relative, and tests may run at once.
+ */
+static char folder[] = "/tmp/ingot-main-XXXXXX";
+
+static void leave_folder(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (chdir("/") == 0 && system(command) != 0) perror(command);
+}
+
+__attribute__((constructor)) static void enter_folder(void)
+{
+    if (!mkdtemp(folder) || chdir(folder) != 0) FAIL("cannot make %s", folder);
+    atexit(leave_folder);
+}
+
 /* stdout and stderr of the last run */
 static char out[1 << 20], err[1 << 16];
 
@@ -24,8 +41,8 @@ static void read_back(const char *path, char *to, size_t cap)
 static int run(const char *arguments)
 {
     char command[8192], out_path[64], err_path[64];
-    snprintf(out_path, sizeof out_path, "/tmp/ingot-test-%d.out", (int)getpid());
-    snprintf(err_path, sizeof err_path, "/tmp/ingot-test-%d.err", (int)getpid());
+    snprintf(out_path, sizeof out_path, "ingot-test-%d.out", (int)getpid());
+    snprintf(err_path, sizeof err_path, "ingot-test-%d.err", (int)getpid());
     snprintf(command, sizeof command, "%s >%s 2>%s %s", TEST_PROGRAM, out_path, err_path,
              arguments);
     const int code = system(command);
@@ -68,27 +85,26 @@ TEST(command_lines_that_are_wrong)
     expect_refusal("generate --quiet -p x --block 9", 2, "block");
     expect_refusal("generate --quiet -p x --cpu z80", 2, "z80");
     expect_refusal("generate -p x --image cat.png", 3, "text only");
-    expect_refusal("synth /tmp/ingot-no --shape king-9b", 1, "king-9b");
+    expect_refusal("synth ingot-no --shape king-9b", 1, "king-9b");
     EXPECT_INT(run(""), 2);
 }
 
 TEST(options_that_contradict_each_other)
 {
     expect_refusal("generate --quiet --raw -p x --system y" KING, 2, "--raw");
-    EXPECT_INT(system("printf 'caf\\351' > /tmp/ingot-test-latin"), 0);
-    expect_refusal("generate --quiet -p - < /tmp/ingot-test-latin" KING, 2, "UTF-8");
-    unlink("/tmp/ingot-test-latin");
-    FILE *f = fopen("/tmp/ingot-test-shape.json", "w");
+    EXPECT_INT(system("printf 'caf\\351' > ingot-test-latin"), 0);
+    expect_refusal("generate --quiet -p - < ingot-test-latin" KING, 2, "UTF-8");
+    unlink("ingot-test-latin");
+    FILE *f = fopen("ingot-test-shape.json", "w");
     fputs("{\"kind\":\"king\",\"layers\":5}", f);
     fclose(f);
-    expect_refusal("synth /tmp/ingot-test-none --shape /tmp/ingot-test-shape.json", 2,
-                   "\"layers\"");
-    f = fopen("/tmp/ingot-test-shape.json", "w");
+    expect_refusal("synth ingot-test-none --shape ingot-test-shape.json", 2, "\"layers\"");
+    f = fopen("ingot-test-shape.json", "w");
     fputs("{\"kind\":\"king\",\"hidden_size\":100}", f);
     fclose(f);
-    expect_refusal("synth /tmp/ingot-test-none --shape /tmp/ingot-test-shape.json", 2, "100");
-    EXPECT(!file_exists("/tmp/ingot-test-none"));
-    unlink("/tmp/ingot-test-shape.json");
+    expect_refusal("synth ingot-test-none --shape ingot-test-shape.json", 2, "100");
+    EXPECT(!file_exists("ingot-test-none"));
+    unlink("ingot-test-shape.json");
     expect_refusal("inspect " NUGGET "king --verify --drafter " NUGGET "king", 3, "want a drafter");
     expect_refusal("inspect " NUGGET "king --drafter " NUGGET "drafter-q8", 2, "--verify");
     expect_refusal("synth " TEST_ROOT "/tests --shape king-27b", 2, "want a new or empty folder");
@@ -141,34 +157,34 @@ TEST(models_that_cannot_be)
 
 TEST(prompts_that_cannot_be)
 {
-    FILE *f = fopen("/tmp/ingot-test-long.json", "w");
+    FILE *f = fopen("ingot-test-long.json", "w");
     fputs("[1", f);
     for (int i = 0; i < 5000; i++) fputs(",1", f);
     fputs("]", f);
     fclose(f);
-    expect_refusal("generate --quiet" KING " --tokens /tmp/ingot-test-long.json", 1, "5001");
-    f = fopen("/tmp/ingot-test-long.json", "w");
+    expect_refusal("generate --quiet" KING " --tokens ingot-test-long.json", 1, "5001");
+    f = fopen("ingot-test-long.json", "w");
     fputs("[1, 99999]", f);
     fclose(f);
-    expect_refusal("generate --quiet" KING " --tokens /tmp/ingot-test-long.json", 2, "99999");
-    f = fopen("/tmp/ingot-test-long.json", "w");
+    expect_refusal("generate --quiet" KING " --tokens ingot-test-long.json", 2, "99999");
+    f = fopen("ingot-test-long.json", "w");
     fputs("[]", f);
     fclose(f);
-    expect_refusal("generate --quiet" KING " --tokens /tmp/ingot-test-long.json", 2, "no tokens");
-    unlink("/tmp/ingot-test-long.json");
+    expect_refusal("generate --quiet" KING " --tokens ingot-test-long.json", 2, "no tokens");
+    unlink("ingot-test-long.json");
 }
 
 TEST(R003_a_backslash_is_not_a_line_break)
 {
     EXPECT_INT(run("tokenize --quiet" KING " < /dev/null"), 0);
     EXPECT_STR(out, "[]\n");
-    EXPECT_INT(system("printf 'a\\nb' > /tmp/ingot-test-break; printf '%s' 'a\\nb' > "
-                      "/tmp/ingot-test-letters"),
+    EXPECT_INT(system("printf 'a\\nb' > ingot-test-break; printf '%s' 'a\\nb' > "
+                      "ingot-test-letters"),
                0);
-    EXPECT_INT(run("tokenize" KING " < /tmp/ingot-test-break"), 0);
+    EXPECT_INT(run("tokenize" KING " < ingot-test-break"), 0);
     char with_break[256];
     snprintf(with_break, sizeof with_break, "%.255s", out);
-    EXPECT_INT(run("tokenize" KING " < /tmp/ingot-test-letters"), 0);
+    EXPECT_INT(run("tokenize" KING " < ingot-test-letters"), 0);
     EXPECT(strcmp(with_break, out) != 0);
     /* and back again, byte for byte */
     char command[512];
@@ -176,8 +192,8 @@ TEST(R003_a_backslash_is_not_a_line_break)
     snprintf(command, sizeof command, "detokenize" KING " <<'X'\n%.200s\nX\n", out);
     EXPECT_INT(run(command), 0);
     EXPECT_STR(out, "a\\nb");
-    unlink("/tmp/ingot-test-break");
-    unlink("/tmp/ingot-test-letters");
+    unlink("ingot-test-break");
+    unlink("ingot-test-letters");
 }
 
 /* Ids and text of the reference implementation, where its margins leave no doubt. */
@@ -191,7 +207,7 @@ TEST(generate_gives_the_reference_tokens)
     for (size_t i = 0; i < json_len(prompts); i++) {
         const json_node *p = json_at(prompts, i), *ids = json_get(p, "greedy_ids"),
                         *margins = json_get(p, "margins");
-        FILE *f = fopen("/tmp/ingot-test-ids.json", "w");
+        FILE *f = fopen("ingot-test-ids.json", "w");
         for (size_t k = 0; k < json_len(json_get(p, "prompt_ids")); k++) {
             int64_t id;
             json_i64(json_at(json_get(p, "prompt_ids"), k), &id);
@@ -201,7 +217,7 @@ TEST(generate_gives_the_reference_tokens)
         fclose(f);
         EXPECT_INT(
             run("generate --quiet --json --mode f32 --kv-type f32 --no-drafter --max-tokens 96" KING
-                " --tokens /tmp/ingot-test-ids.json"),
+                " --tokens ingot-test-ids.json"),
             0);
         EXPECT_OK(json_parse(&got, str_from(out), 0, "stdout", &e), e);
         const json_node *mine = json_get(json_root(got), "token_ids");
@@ -220,7 +236,7 @@ TEST(generate_gives_the_reference_tokens)
         json_free(got);
     }
     json_free(golden);
-    unlink("/tmp/ingot-test-ids.json");
+    unlink("ingot-test-ids.json");
     EXPECT(compared > 300);
 }
 
@@ -291,16 +307,16 @@ TEST(capture_holds_the_reference_logits)
     int32_t ids[17];
     EXPECT_OK(safetensors_open(&golden, PACKS "king-tiny/golden/prompt_len17.safetensors", &e), e);
     const tensor *tokens = safetensors_find(&golden, STR("tokens"));
-    FILE *f = fopen("/tmp/ingot-test-ids.json", "w");
+    FILE *f = fopen("ingot-test-ids.json", "w");
     memcpy(ids, tokens->data, sizeof ids);
     for (int i = 0; i < 17; i++) fprintf(f, "%c%d", i ? ',' : '[', ids[i]);
     fputs("]", f);
     fclose(f);
     EXPECT_INT(run("capture --quiet --mode f32 --king " PACKS
-                   "king-tiny --tokens /tmp/ingot-test-ids.json --hidden all"
-                   " --out /tmp/ingot-test.safetensors"),
+                   "king-tiny --tokens ingot-test-ids.json --hidden all"
+                   " --out ingot-test.safetensors"),
                0);
-    EXPECT_OK(safetensors_open(&mine, "/tmp/ingot-test.safetensors", &e), e);
+    EXPECT_OK(safetensors_open(&mine, "ingot-test.safetensors", &e), e);
     near(safetensors_find(&mine, STR("seq0.logits")), safetensors_find(&golden, STR("logits")),
          3e-4);
     near(safetensors_find(&mine, STR("seq0.hidden.2")),
@@ -309,30 +325,30 @@ TEST(capture_holds_the_reference_logits)
     safetensors_close(&golden);
     /* a king compared with its own capture is no distance away; int8 activations cost little */
     EXPECT_INT(run("eval kl --quiet --json --mode f32 --king " PACKS
-                   "king-tiny --against /tmp/ingot-test.safetensors"),
+                   "king-tiny --against ingot-test.safetensors"),
                0);
     EXPECT(strstr(out, "\"rows\":17,\"kl\":{\"mean\":0.0,"));
     EXPECT(strstr(out, "\"hidden_mean\":0.0"));
-    EXPECT_INT(run("eval kl --quiet --json --king " PACKS
-                   "king-tiny --against /tmp/ingot-test.safetensors"),
-               0);
+    EXPECT_INT(
+        run("eval kl --quiet --json --king " PACKS "king-tiny --against ingot-test.safetensors"),
+        0);
     EXPECT(!strstr(out, "\"mean\":0.0,"));
-    unlink("/tmp/ingot-test.safetensors");
-    unlink("/tmp/ingot-test-ids.json");
+    unlink("ingot-test.safetensors");
+    unlink("ingot-test-ids.json");
 }
 
 TEST(a_truncated_pack_is_named)
 {
-    EXPECT_INT(system("rm -rf /tmp/ingot-test-king && cp -r " NUGGET "king /tmp/ingot-test-king && "
-                      "truncate -s 1000000 /tmp/ingot-test-king/model.safetensors"),
+    EXPECT_INT(system("rm -rf ingot-test-king && cp -r " NUGGET "king ingot-test-king && "
+                      "truncate -s 1000000 ingot-test-king/model.safetensors"),
                0);
-    expect_refusal("generate --quiet -p x --king /tmp/ingot-test-king", 1, "model.safetensors");
-    EXPECT_INT(system("rm -rf /tmp/ingot-test-king && cp -r " NUGGET "king /tmp/ingot-test-king && "
-                      "rm /tmp/ingot-test-king/chat_template.jinja"),
+    expect_refusal("generate --quiet -p x --king ingot-test-king", 1, "model.safetensors");
+    EXPECT_INT(system("rm -rf ingot-test-king && cp -r " NUGGET "king ingot-test-king && "
+                      "rm ingot-test-king/chat_template.jinja"),
                0);
-    expect_refusal("generate --quiet -p x --king /tmp/ingot-test-king", 3, "chat_template");
-    EXPECT_INT(run("generate --quiet --raw -n 2 -p x --king /tmp/ingot-test-king"), 0);
-    EXPECT_INT(system("rm -rf /tmp/ingot-test-king"), 0);
+    expect_refusal("generate --quiet -p x --king ingot-test-king", 3, "chat_template");
+    EXPECT_INT(run("generate --quiet --raw -n 2 -p x --king ingot-test-king"), 0);
+    EXPECT_INT(system("rm -rf ingot-test-king"), 0);
 }
 
 /* A copy of a golden king or drafter with one thing changed, as a user meets it: the file, what was
@@ -455,7 +471,7 @@ TEST(bench_reports_what_it_promises)
     double share;
     int64_t rows;
     EXPECT_INT(run("bench --quiet --json --repeat 1 --max-tokens 4 --lengths 16 --depths 0,9" KING
-                   " --drafter " NUGGET "drafter-q8 --plot /tmp/ingot-test.svg"),
+                   " --drafter " NUGGET "drafter-q8 --plot ingot-test.svg"),
                0);
     EXPECT_OK(json_parse(&doc, str_from(out), 0, "stdout", &e), e);
     const json_node *root = json_root(doc);
@@ -467,8 +483,8 @@ TEST(bench_reports_what_it_promises)
            share > 0);
     EXPECT_STR(json_text(json_get(json_at(json_get(root, "draft"), 0), "block")), "plain");
     EXPECT(json_get(json_get(root, "memory"), "rss_peak"));
-    EXPECT(file_exists("/tmp/ingot-test.svg"));
-    unlink("/tmp/ingot-test.svg");
+    EXPECT(file_exists("ingot-test.svg"));
+    unlink("ingot-test.svg");
     json_free(doc);
     expect_refusal("bench --quiet --what nothing", 2, "--what");
     expect_refusal("bench --quiet --depths 1,x" KING, 2, "--depths");
@@ -476,13 +492,12 @@ TEST(bench_reports_what_it_promises)
 
 TEST(verify_finds_all_ways_identical)
 {
-    FILE *f = fopen("/tmp/ingot-test-prompts", "w");
+    FILE *f = fopen("ingot-test-prompts", "w");
     fputs("What is 17 + 26?\nRepeat exactly: alpha beta alpha beta alpha beta alpha beta\n", f);
     fclose(f);
-    EXPECT_INT(
-        run("eval verify --quiet --json --max-tokens 24 --prompts /tmp/ingot-test-prompts" KING
-            " --drafter " NUGGET "drafter-q8"),
-        0);
+    EXPECT_INT(run("eval verify --quiet --json --max-tokens 24 --prompts ingot-test-prompts" KING
+                   " --drafter " NUGGET "drafter-q8"),
+               0);
     EXPECT(strstr(out, "\"identical\":true,\"prompts\":2,"));
-    unlink("/tmp/ingot-test-prompts");
+    unlink("ingot-test-prompts");
 }
