@@ -7,7 +7,7 @@ const client = new OpenAI({
     apiKey: process.env.INGOT_API_KEY ?? 'none',
 });
 const messages = [];
-for (const question of ['What is 7 * 8?', 'And plus 4?']) {
+for (const question of ['Please sort these words by the alphabet: pear, apple, fig, cherry, banana, plum.', 'And now backwards?']) {
     messages.push({ role: 'user', content: question });
     const stream = await client.chat.completions.create({
         model: 'ingot', messages, stream: true, max_tokens: 200, stream_options: { include_usage: true },
