@@ -21,6 +21,21 @@ static bool refuse_block(api_error *e, size_t message, size_t block, const char 
                          at, fields_type(found), role);
 }
 
+/* A result may hold blocks, too: all of them text. */
+static bool check_result(const json_node *result, size_t message, size_t block, api_error *e)
+{
+    const json_node *inner = json_get(result, "content");
+    if (json_kind(inner) != JSON_ARRAY) return true;
+    for (size_t i = 0; i < json_len(inner); i++) {
+        char at[96];
+        if (fields_is(json_at(inner, i), "text")) continue;
+        snprintf(at, sizeof at, "messages.%zu.content.%zu.content.%zu", message, block, i);
+        return fields_refuse(e, at, "%s: this model reads text, not blocks of type \"%.40s\"", at,
+                             fields_type(json_at(inner, i)));
+    }
+    return true;
+}
+
 /* The result of a call is a message of its own, before what the user says beside it. */
 static void put_result(jsonw *w, const json_node *block)
 {
@@ -36,9 +51,14 @@ static bool put_user(jsonw *w, const json_node *blocks, size_t at, api_error *e)
     size_t others = 0;
     for (size_t i = 0; i < json_len(blocks); i++) {
         const json_node *block = json_at(blocks, i);
-        if (fields_is(block, "tool_result")) put_result(w, block);
-        else if (fields_is(block, "text")) others++;
-        else return refuse_block(e, at, i, "the user", block);
+        if (fields_is(block, "tool_result")) {
+            if (!check_result(block, at, i, e)) return false;
+            put_result(w, block);
+        } else if (fields_is(block, "text")) {
+            others++;
+        } else {
+            return refuse_block(e, at, i, "the user", block);
+        }
     }
     if (!others) return true;
     jsonw_object(w);
@@ -187,8 +207,10 @@ static bool put_tool_choice(jsonw *w, const json_node *body, api_error *e)
 /* In this API a model thinks only when it is told to. */
 static bool put_thinking(jsonw *w, const json_node *body, api_error *e)
 {
-    const json_node *thinking = NULL;
-    if (!fields_object(body, "thinking", &thinking, e)) return false;
+    const json_node *thinking = NULL, *output = NULL;
+    if (!fields_object(body, "thinking", &thinking, e) ||
+        !fields_object(body, "output_config", &output, e))
+        return false;
     const bool on = fields_is(thinking, "enabled") || fields_is(thinking, "adaptive");
     if (thinking && !on && !fields_is(thinking, "disabled"))
         return fields_refuse(e, "thinking",
@@ -200,6 +222,23 @@ static bool put_thinking(jsonw *w, const json_node *body, api_error *e)
     jsonw_bool(w, on);
     jsonw_end_object(w);
     if (on) fields_copy(w, thinking, "budget_tokens", "reasoning_budget");
+    if (on) fields_copy(w, output, "effort", "reasoning_effort");
+    return true;
+}
+
+static bool put_format(jsonw *w, const json_node *body, api_error *e)
+{
+    const json_node *output = NULL, *format = NULL;
+    if (!fields_object(body, "output_config", &output, e) ||
+        !fields_object(output, "format", &format, e))
+        return false;
+    if (!format) return true;
+    if (!fields_is(format, "json_schema"))
+        return fields_refuse(e, "output_config",
+                             "'output_config.format.type': found \"%.40s\", want json_schema",
+                             fields_type(format));
+    jsonw_key(w, "response_format");
+    openai_put_schema(w, format);
     return true;
 }
 
@@ -215,7 +254,8 @@ static bool translate(call *c, const json_node *body, api_error *e)
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) fields_copy(&w, body, same[i], same[i]);
     fields_copy(&w, body, "stop_sequences", "stop");
     bool good = put_messages(&w, body, e) && put_tools(&w, body, e) &&
-                put_tool_choice(&w, body, e) && put_thinking(&w, body, e);
+                put_tool_choice(&w, body, e) && put_thinking(&w, body, e) &&
+                put_format(&w, body, e);
     jsonw_end_object(&w);
     good = good && call_parse_translated(c, &openai_chat, &text, e);
     buf_free(&text);

@@ -98,6 +98,17 @@ void openai_put_tool(jsonw *w, const json_node *tool, const char *parameters)
     close_function(w);
 }
 
+void openai_put_schema(jsonw *w, const json_node *format)
+{
+    jsonw_object(w);
+    jsonw_member_text(w, "type", "json_schema");
+    jsonw_key(w, "json_schema");
+    jsonw_object(w);
+    fields_copy(w, format, "schema", "schema");
+    jsonw_end_object(w);
+    jsonw_end_object(w);
+}
+
 void openai_put_tool_choice(jsonw *w, const json_node *wanted)
 {
     open_function(w, wanted);

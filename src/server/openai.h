@@ -14,6 +14,8 @@ void openai_models(const service *s, buf *out);
 /* ---- for the dialects that translate into a chat ---- */
 /* A tool whose name, description and schema (under `parameters`) lie flat. */
 void openai_put_tool(jsonw *w, const json_node *tool, const char *parameters);
+/* The value of a response_format from one whose schema lies flat. */
+void openai_put_schema(jsonw *w, const json_node *format);
 /* The value of a tool_choice that names its tool. */
 void openai_put_tool_choice(jsonw *w, const json_node *wanted);
 #endif

@@ -229,17 +229,8 @@ static bool put_format(jsonw *w, const json_node *body, api_error *e)
         return false;
     if (!format) return true;
     jsonw_key(w, "response_format");
-    jsonw_object(w);
-    fields_copy(w, format, "type", "type");
-    if (fields_is(format, "json_schema")) {
-        jsonw_key(w, "json_schema");
-        jsonw_object(w);
-        fields_copy(w, format, "name", "name");
-        fields_copy(w, format, "strict", "strict");
-        fields_copy(w, format, "schema", "schema");
-        jsonw_end_object(w);
-    }
-    jsonw_end_object(w);
+    if (fields_is(format, "json_schema")) openai_put_schema(w, format);
+    else jsonw_node(w, format);
     return true;
 }
 

@@ -96,12 +96,28 @@ class Messages(harness.Case):
 
     def test_a_forced_tool(self):
         for choice in ({"type": "any"}, {"type": "tool", "name": "get_weather"}):
-            try:
-                reply = self.ask(tools=[TOOL], tool_choice=choice)
-            except anthropic.BadRequestError as e:
-                self.assertIn("tool_choice", e.message)
-                continue
+            reply = self.ask(tools=[TOOL], tool_choice=choice)
             self.assertEqual(reply.content[-1].name, "get_weather")
+
+    def test_effort_and_format_of_the_output(self):
+        schema = {"type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"], "additionalProperties": False}
+        reply = self.ask(output_config={"format": {"type": "json_schema", "schema": schema}})
+        self.assertIsInstance(json.loads(reply.content[0].text)["answer"], bool)
+        self.assertIn("yaml", self.refused(400, output_config={"format": {"type": "yaml"}})["message"])
+        self.assertIn("effort", self.refused(400, thinking=THINK, output_config={"effort": "huge"})["message"])
+        low, high = (self.ask(thinking={"type": "adaptive"}, output_config={"effort": effort}, max_tokens=8) for effort in ("low", "high"))
+        self.assertEqual([b.type for b in low.content + high.content], ["thinking", "thinking"])
+
+    def test_what_an_agent_sends(self):
+        body = {"model": "x", "max_tokens": 32, "stream": True, "temperature": 0, "metadata": {"user_id": "{}"}, "thinking": {"type": "adaptive"},
+                "output_config": {"effort": "high"}, "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+                "system": [{"type": "text", "text": "x-header: 1"}, {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+                "messages": [{"role": "user", "content": [{"type": "text", "text": "<reminder>"}, {"type": "text", "text": "What is 5 plus 6?"}]},
+                             {"role": "system", "content": "Kinds of helpers: none"}],
+                "tools": [TOOL]}
+        seen = [e.name for e in self.server.stream("/v1/messages?beta=true", body, {**KEY, "anthropic-beta": "x-2026", "anthropic-version": "2023-06-01"}) if e.name]
+        self.assertEqual((seen[0], seen[-1]), ("message_start", "message_stop"))
+        self.assertEqual(self.server.call("HEAD", "/").status, 200)
 
     def test_stop_and_limit(self):
         text = self.ask().content[0].text
@@ -122,6 +138,8 @@ class Messages(harness.Case):
         self.assertIn("prompt is too long", self.refused(400, messages=[{"role": "user", "content": "word " * 6000}])["message"])
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
         self.assertIn("image", self.refused(400, messages=[{"role": "user", "content": [image]}])["message"])
+        result = {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "see"}, image]}
+        self.assertIn("messages.0.content.0.content.1", self.refused(400, messages=[{"role": "user", "content": [result]}])["message"])
         for fields in ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, {"tool_choice": {"type": "x"}}, {"thinking": {"type": "x"}},
                        {"messages": "hi"}, {"messages": [5]}, {"messages": [{"role": "user", "content": [5]}]},
                        {"messages": [{"role": "assistant", "content": [{"type": "tool_result"}]}]}, {"stop_sequences": [5]}, {"system": 5}):

@@ -104,6 +104,20 @@ class Responses(harness.Case):
         self.assertEqual(among.usage.input_tokens, alone.usage.input_tokens)
         self.assertEqual(among.output_text, alone.output_text)
 
+    def test_what_an_agent_sends(self):
+        def says(role, *texts):
+            return {"type": "message", "id": "msg_1", "role": role, "content": [{"type": "input_text", "text": t} for t in texts]}
+        body = {"model": "x", "instructions": "You are a coding agent.", "max_output_tokens": 32, "temperature": 0, "tool_choice": "auto", "parallel_tool_calls": True,
+                "input": [says("developer", "Stay in the folder."), says("developer", "a", "b"), says("user", "<environment>"), says("user", ASK)],
+                "reasoning": {"effort": "high", "summary": "auto"}, "store": False, "include": ["reasoning.encrypted_content"], "prompt_cache_key": "k",
+                "client_metadata": {"session_id": "s"}, "text": {"verbosity": "low"},
+                "tools": [{"type": "function", "name": "exec_command", "strict": False, "description": "Runs it", "parameters": {
+                    "type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"], "additionalProperties": False}},
+                          {"type": "namespace", "name": "others", "description": "d", "tools": []}, {"type": "web_search", "external_web_access": False}]}
+        seen = [e.name for e in self.server.stream(PATH, body) if e.name]
+        self.assertEqual(seen[0], "response.created")
+        self.assertIn(seen[-1], ("response.completed", "response.incomplete"))
+
     def test_R041_effort_none(self):
         self.assertEqual([o.type for o in self.ask(reasoning={"effort": "none"}).output], ["message"])
 
