@@ -34,6 +34,69 @@ class Streams(harness.Case):
         bias = {str(i): 100 for i in ids}
         return {"logit_bias": bias, "temperature": 2, "max_tokens": 120, "reasoning_effort": "none", "top_k": 0, "top_p": 1}
 
+    def prompt(self, messages, **fields):
+        r = self.server.post("/apply-template", {"messages": messages, **fields})
+        self.assertEqual(r.status, 200, r.body)
+        return r.json["prompt"]
+
+    def test_R006_a_late_system_message_is_rendered_in_its_place(self):
+        messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, {"role": "system", "content": "a reminder"},
+                    {"role": "user", "content": "three"}]
+        text = self.prompt(messages)
+        self.assertTrue(text.index("one") < text.index("two") < text.index("a reminder") < text.index("three"))
+        self.assertEqual(self.server.post(CHAT, {"messages": messages, "max_tokens": 1}).status, 200)
+        r = self.server.post("/v1/messages", {"messages": messages, "max_tokens": 1})
+        self.assertEqual(r.status, 200, r.body)
+
+    def test_R008_developers_are_one_system_message(self):
+        turns = [{"role": role, "content": text} for role, text in (("developer", "First rule."), ("developer", "Second rule."), ("user", "hi"))]
+        text = self.prompt(turns)
+        self.assertEqual(text.count("<|im_start|>system"), 1)
+        self.assertLess(text.index("First rule."), text.index("Second rule."))
+        r = self.server.post("/v1/responses", {"input": turns, "max_output_tokens": 1})
+        self.assertEqual(r.json["usage"]["input_tokens"], len(self.server.post("/tokenize", {"content": text}).json["tokens"]))
+
+    def test_R009_a_call_without_text_has_five_spellings(self):
+        def turns(result="5", **said):
+            call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{\"a\": 2, \"b\": 3}"}}
+            return [{"role": "user", "content": "2+3?"}, {"role": "assistant", **said, "tool_calls": [call]},
+                    {"role": "tool", "tool_call_id": "c", "content": result}]
+        spelled = [turns(content=None), turns(content=""), turns(), turns(content=[]), turns(result=[{"type": "text", "text": "5"}])]
+        texts = {self.prompt(t) for t in spelled}
+        self.assertEqual(len(texts), 1)
+        self.assertNotIn("None", texts.pop())
+        blocks = [{"role": "user", "content": "2+3?"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "add", "input": {"a": 2, "b": 3}}]},
+                  {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "5"}]}]
+        count = self.server.post("/v1/messages/count_tokens", {"messages": blocks, "thinking": {"type": "enabled"}}).json["input_tokens"]
+        whole = self.server.post(CHAT, {"messages": turns(), "max_tokens": 1, "chat_template_kwargs": {"enable_thinking": True}}).json
+        self.assertEqual(count, whole["usage"]["prompt_tokens"])
+
+    def test_R036_R038_a_schema_holds_after_the_thought_drafted_or_not(self):
+        schema = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}, "big": {"type": "boolean"}},
+                  "required": ["city", "big"], "additionalProperties": False}
+        fields = {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}, "max_tokens": 400,
+                  "chat_template_kwargs": {"enable_thinking": True}}
+        answers = set()
+        for block in (1, 4, "auto"):
+            whole, joined = self.both(ASK, block=block, **fields)
+            self.assertTrue(joined.reasoning)
+            self.assertEqual(set(json.loads(joined.content)), {"city", "big"})
+            answers.add((joined.reasoning, joined.content, whole["timings"]["tokens_sha256"]))
+        self.assertEqual(len(answers), 1)
+
+    def test_R046_the_next_turn_runs_only_what_is_new(self):
+        first = [{"role": "user", "content": "What is 5 plus 6? " + "Think about it. " * 20}]
+        said = self.server.post(CHAT, {"messages": first, "max_tokens": 60, "temperature": 0, "seed": 1}).json["choices"][0]["message"]
+        second = {"messages": [*first, said, {"role": "user", "content": "And 7 plus 8?"}], "max_tokens": 40, "temperature": 0, "seed": 1}
+        warm = self.server.post(CHAT, second).json
+        with harness.Server("--cache-mem", "0") as s:
+            cold = s.post(CHAT, second).json
+        self.assertEqual(warm["choices"], cold["choices"])
+        cached = warm["usage"]["prompt_tokens_details"]["cached_tokens"]
+        self.assertGreater(cached, 60)
+        self.assertEqual(warm["timings"]["prompt_n"], warm["usage"]["prompt_tokens"] - cached)
+        self.assertEqual(cold["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+
     def test_R010_R012_characters_are_never_split(self):
         soup = self.bytes_soup()
         for seed in range(4):
