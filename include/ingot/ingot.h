@@ -152,8 +152,12 @@ ingot_status ingot_render_bare(const ingot_model *m, const char *template_text,
 
 typedef struct ingot_engine_options {
     size_t size;
-    int context;          /* positions per request; 0: what fits, at most the model's */
-    int parallel;         /* requests at once; 0: 1 */
+    int context;  /* positions per request; 0: what fits, at most the model's */
+    int parallel; /* requests at once; 0: 1 */
+    /* positions of all requests together, at least `context`; 0: parallel contexts, or as many as
+     * fit. Memory is taken as requests grow; when it is used up, the youngest waits and goes on
+     * later */
+    int total_context;
     int queue;            /* requests waiting beyond those; 0: 64 */
     const char *kv_type;  /* NULL or "f16"; "f32", "q8" */
     int chunk;            /* most prefill rows of one pass; 0: chosen */
@@ -172,6 +176,7 @@ ingot_status ingot_engine_start(ingot_engine **out, ingot_model *m, const ingot_
 void ingot_engine_stop(
     ingot_engine *g); /* cancels what runs, waits, frees; requests must be released first */
 int ingot_engine_context(const ingot_engine *g);
+int ingot_engine_total_context(const ingot_engine *g);
 
 /* Block of a step: rows verified, drafts + 1. */
 enum { INGOT_BLOCK_AUTO = 0, INGOT_BLOCK_PLAIN = 1 };
@@ -309,6 +314,7 @@ void ingot_splitter_free(ingot_splitter *s);
 typedef struct ingot_stats {
     int running, queued;
     uint64_t requests, cancelled, failed;
+    uint64_t preempted; /* times a request was put back for want of memory */
     uint64_t prompt_tokens, cached_tokens, generated_tokens, reasoning_tokens;
     double prefill_s, decode_s, plain_s;
     uint64_t steps, step_rows;

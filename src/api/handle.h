@@ -36,7 +36,7 @@ status handle_vocabulary(ingot_model *m, const tokmask_vocabulary **out, error *
 struct ingot_engine {
     ingot_model *model;
     engine *engine;
-    int context;
+    int context, total_context;
     void (*wake)(void *arg, ingot_request *r);
     void *wake_arg;
     uint64_t bytes;

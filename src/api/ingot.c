@@ -258,13 +258,39 @@ static status check_range(const char *what, int found, int low, int high, error 
     return error_set(e, E_ARG, "%s: found %d, want %d..%d", what, found, low, high);
 }
 
-/* The context when none is asked for: the model's own, halved until the engine fits into memory.
- * Halving keeps the choice the same from start to start while other programs come and go. */
+static size_t bytes_with(const scheduler_options *o, int context, int total)
+{
+    scheduler_options p = *o;
+    p.context = context;
+    p.total_context = total;
+    return scheduler_bytes(&p);
+}
+
+/* The context when none is asked for: the model's own, halved until one fits into memory (and into
+ * what was asked for all together). Halving keeps the choice the same from start to start while
+ * other programs come and go. */
 static void choose_context(scheduler_options *o, int most)
 {
     const size_t room = mem_available();
-    o->context = most;
-    while (o->context / 2 >= LEAST_CONTEXT && scheduler_bytes(o) > room) o->context /= 2;
+    int n = most;
+    while (n / 2 >= LEAST_CONTEXT &&
+           ((o->total_context && n > o->total_context) || bytes_with(o, n, n) > room))
+        n /= 2;
+    o->context = n;
+}
+
+/* Positions of all requests together when none are asked for: whole contexts for all that may run
+ * at once, or as many as fit into nine tenths of what is left, but one. */
+static void choose_total(scheduler_options *o)
+{
+    const int one = o->context;
+    const size_t rest = bytes_with(o, one, 0), available = mem_available();
+    const size_t room = available > rest ? (available - rest) / 10 * 9 : 0;
+    int64_t total = (int64_t)one * o->parallel;
+    if (total > INT32_MAX / 2) total = INT32_MAX / 2;
+    while (total > one && bytes_with(o, one, (int)total) > rest + room)
+        total = total - total / 16 > one ? total - total / 16 : one;
+    o->total_context = (int)total;
 }
 
 static status check_memory(const scheduler_options *o, error *e)
@@ -273,9 +299,22 @@ static status check_memory(const scheduler_options *o, error *e)
     const double room = (double)mem_available() * gb;
     if (need <= room) return OK;
     return error_set(e, E_NOMEM,
-                     "engine: context %d, parallel %d, prefix cache %.2f GB: they need %.2f GB, "
-                     "%.2f GB are available beside the weights; want less of one of them",
-                     o->context, o->parallel, (double)o->cache_bytes * gb, need, room);
+                     "engine: context %d (%d of all requests), parallel %d, prefix cache %.2f GB: "
+                     "they need %.2f GB, %.2f GB are available beside the weights; want less of "
+                     "one of them",
+                     o->context, o->total_context, o->parallel, (double)o->cache_bytes * gb, need,
+                     room);
+}
+
+static status size_context(scheduler_options *o, int most, error *e)
+{
+    const int asked = o->total_context;
+    if (o->context == 0) choose_context(o, most);
+    TRY(check_range("context", o->context, 2, most, e));
+    if (asked == 0) choose_total(o);
+    else TRY(check_range("total_context", asked, o->context, INT32_MAX / 2, e));
+    if (o->chunk > o->context) o->chunk = o->context;
+    return check_memory(o, e);
 }
 
 /* The disk tier. A state's bits depend on the weights, the arithmetic and the form of keys and
@@ -309,6 +348,7 @@ static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options 
                                         .tokenizer = m->tokenizer,
                                         .compute = { .cpu = m->cpu, .threads = m->info.threads } },
                              .context = o->context,
+                             .total_context = o->total_context,
                              .parallel = o->parallel ? o->parallel : 1,
                              .chunk = o->chunk ? o->chunk : DEFAULT_CHUNK,
                              .cache_bytes = (size_t)o->cache_bytes };
@@ -316,10 +356,7 @@ static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options 
     TRY(check_range("queue", options.queue, 0, 65536, e));
     TRY(check_range("chunk", so->chunk, 1, 65536, e));
     TRY(kv_type_of(o->kv_type, &so->kv, e));
-    if (o->context == 0) choose_context(so, most);
-    TRY(check_range("context", so->context, 2, most, e));
-    if (so->chunk > so->context) so->chunk = so->context;
-    TRY(check_memory(so, e));
+    TRY(size_context(so, most, e));
     char model[256];
     TRY(add_disk(so, m, o, model, sizeof model, e));
     if (o->wake) {
@@ -328,6 +365,7 @@ static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options 
     }
     g->model = m;
     g->context = so->context;
+    g->total_context = so->total_context;
     g->wake = o->wake;
     g->wake_arg = o->wake_arg;
     g->bytes = scheduler_bytes(so);
@@ -361,6 +399,11 @@ int ingot_engine_context(const ingot_engine *g)
     return g->context;
 }
 
+int ingot_engine_total_context(const ingot_engine *g)
+{
+    return g->total_context;
+}
+
 void ingot_engine_get_stats(ingot_engine *g, ingot_stats *out)
 {
     scheduler_stats s;
@@ -370,6 +413,7 @@ void ingot_engine_get_stats(ingot_engine *g, ingot_stats *out)
                           .requests = s.requests,
                           .cancelled = s.cancelled,
                           .failed = s.failed,
+                          .preempted = s.preempted,
                           .prompt_tokens = s.prompt_tokens,
                           .cached_tokens = s.cached_tokens,
                           .generated_tokens = s.generated_tokens,

@@ -12,7 +12,7 @@ typedef struct serve {
     server_options o;
     option_list hosts;
     const char *reasoning_field;
-    int parallel, queue;
+    int parallel, queue, total_context;
 } serve;
 
 static void listening(void *arg, const char *host, int port)
@@ -33,9 +33,12 @@ static void ready(void *arg, const ingot_model *m, const ingot_engine *g)
     ingot_model_get_info(m, &info);
     progress_bytes(king, info.king_bytes);
     progress_bytes(drafter, info.drafter_bytes);
-    fprintf(stderr, "ingot: ready: %s kernels, %d threads (%s), context %d, king %s, drafter %s\n",
-            info.tier, info.threads, info.threads_why, ingot_engine_context(g), king,
-            info.drafter ? drafter : "none");
+    fprintf(stderr,
+            "ingot: ready: %s kernels, %d threads (%s), context %d (%d of all requests), king %s, "
+            "drafter "
+            "%s\n",
+            info.tier, info.threads, info.threads_why, ingot_engine_context(g),
+            ingot_engine_total_context(g), king, info.drafter ? drafter : "none");
 }
 
 static void loading(void *arg, const char *what, uint64_t done, uint64_t total)
@@ -63,6 +66,7 @@ static status run(void *arg, error *e)
     s->o.engine.context = s->base.context;
     s->o.engine.kv_type = s->base.kv_type;
     s->o.engine.parallel = s->parallel;
+    s->o.engine.total_context = s->total_context;
     s->o.engine.queue = s->queue;
     setup_cache(&s->base, &s->o.engine);
     s->o.listening = listening;
@@ -100,6 +104,9 @@ int cmd_serve(int argc, char **argv)
           "origin that browsers may call from, or * (default: localhost)", 0, 0, NULL },
         { OPTION_INT, "parallel", 0, &s.parallel, "N", "requests generated at once (default 4)", 1,
           256, NULL },
+        { OPTION_INT, "total-context", 0, &s.total_context, "N",
+          "positions of all requests together (default: parallel contexts, or what fits)", 1,
+          1 << 30, NULL },
         { OPTION_INT, "queue", 0, &s.queue, "N", "requests that may wait (default 64)", 1, 1 << 16,
           NULL },
         { OPTION_TEXT, "model-name", 0, &s.o.model_name, "NAME",

@@ -9,6 +9,7 @@
 #define MEASURE_SECONDS 0.02 /* for each number of rows, and */
 enum { MEASURE_RUNS = 10 };  /* at most so many runs */
 #define STEP_FACTOR 3.0      /* else: this many times the pass without prefill */
+enum { GROWTH = 256 };       /* positions beyond what it has that a sequence is promised */
 
 struct scheduler {
     workbench bench;
@@ -16,6 +17,8 @@ struct scheduler {
     int context, chunk, n_seats;
     bool caching;
     kv_pool *pages;
+    int room;     /* pages for sequences; the cache has the others, and gives them when they lack */
+    bool starved; /* a sequence of this step got no page */
     prefix_cache *cache;
     seat *seats;        /* [n_seats] */
     sequence **running; /* [n_seats], in order of admission */
@@ -63,8 +66,8 @@ static status make_parts(scheduler *g, const scheduler_options *o, error *e)
     const king_config *kc = king_get_config(g->bench.king);
     kv_layout layout;
     TRY(compute_kv_layout(&layout, o->kv, kc->n_attention, kc->n_kv_head, kc->head_dim, e));
-    g->stats.kv_pages_total =
-        o->parallel * pages_of(o->context) + (int)(o->cache_bytes / layout.page_bytes);
+    g->room = pages_of(o->total_context);
+    g->stats.kv_pages_total = g->room + (int)(o->cache_bytes / layout.page_bytes);
     TRY(state_pool_new(&g->pages, &layout, g->stats.kv_pages_total, e));
     const prefix_cache_options cache = { .budget = o->cache_bytes,
                                          .pages = g->pages,
@@ -281,21 +284,37 @@ void scheduler_cancel_all(scheduler *g)
  * what has come and was given up again is not worth another wait. */
 static bool waits_for_disk(scheduler *g, sequence *s)
 {
-    if (s->params->score || (s->choice > 0 && s->fork->snap)) return false;
+    if (s->params->score || s->admitted_ns || (s->choice > 0 && s->fork->snap)) return false;
     if (s->fetching) return prefix_cache_arriving(g->cache);
     const prefix_fetch where = prefix_cache_fetch(g->cache, s->tokens, s->n_prompt);
     s->fetching = where == PREFIX_COMING;
     return where != PREFIX_HERE;
 }
 
-/* The first of the waiting that may start: a choice waits for the prompt that choice 0 is running.
- */
+/* Pages that the sequence will need soon. */
+static int pages_wanted(const sequence *s)
+{
+    const int most = s->n_prompt + s->params->max_tokens;
+    return pages_of(most - s->n_tokens < GROWTH ? most : s->n_tokens + GROWTH);
+}
+
+/* One is always let in: a whole context has room. */
+static bool has_room(const scheduler *g, const sequence *s)
+{
+    int promised = 0;
+    for (int i = 0; i < g->n_running; i++) promised += pages_wanted(g->running[i]);
+    return g->n_running == 0 || promised + pages_wanted(s) <= g->room;
+}
+
+/* The first of the waiting that may start: a choice waits for the prompt that choice 0 is running,
+ * and nobody passes one for whom there is no room yet. */
 static sequence *take_next(scheduler *g)
 {
     for (sequence **at = &g->waiting; *at; at = &(*at)->next) {
         sequence *s = *at;
         if (s->choice > 0 && !s->fork->settled) continue;
         if (waits_for_disk(g, s)) continue;
+        if (!has_room(g, s)) break;
         *at = s->next;
         s->next = NULL;
         return s;
@@ -316,13 +335,14 @@ static void begin_state(scheduler *g, sequence *s)
         if (at->draft && f->draft) drafter_state_copy(at->draft, f->draft);
         else if (at->draft) drafter_state_reset(at->draft, state_len(at->state));
     } else {
-        const prefix_entry *p = prefix_cache_find(g->cache, s->tokens, s->n_prompt);
+        const prefix_entry *p = prefix_cache_find(g->cache, s->tokens, s->n_tokens);
         if (p) st = prefix_cache_restore(p, at->state, at->draft, NULL);
     }
     if (st) { /* a cold start is slower and otherwise the same */
         state_reset(at->state);
         if (at->draft) drafter_state_reset(at->draft, 0);
     }
+    if (s->admitted_ns) return; /* it goes on: this has been counted */
     const int found = state_len(at->state);
     s->progress.usage.cached_tokens = found;
     s->progress.prompt_done = found;
@@ -334,12 +354,13 @@ static void sit_down(scheduler *g, sequence *s, seat *at)
     at->taken = true;
     s->seat = at;
     begin_state(g, s);
+    g->running[g->n_running++] = s;
+    if (s->admitted_ns) return;
     wager_init(&s->wager, &g->chances);
     s->admitted_ns = clock_ns();
     s->progress.usage.queue_s = (double)(s->admitted_ns - s->submitted_ns) * 1e-9;
     s->progress.queued = -1;
     s->changed = true;
-    g->running[g->n_running++] = s;
 }
 
 static void admit(scheduler *g)
@@ -352,10 +373,43 @@ static void admit(scheduler *g)
     }
     int ahead = 0;
     for (sequence *s = g->waiting; s; s = s->next, ahead++) {
+        if (s->admitted_ns) continue; /* it has begun and was put back */
         if (s->progress.queued != ahead) s->changed = true;
         s->progress.queued = ahead;
         sequence_publish(s);
     }
+}
+
+/* The youngest gives its place and its pages up. It keeps its tokens, is the first to be let in
+ * again, and runs what it had once more: same rows, same bits. */
+static void put_back(scheduler *g)
+{
+    sequence *s = g->running[--g->n_running];
+    state_reset(s->seat->state);
+    s->seat->n_taps = 0;
+    s->seat->taken = false;
+    s->seat = NULL;
+    if (sequence_has_begun(s)) s->prefill_end = s->n_tokens - 1;
+    s->next = g->waiting;
+    g->waiting = s;
+    g->stats.preempted++;
+}
+
+/* States that choices would begin from are given up: each runs the prompt itself. */
+static void drop_forks(scheduler *g)
+{
+    for (sequence *s = g->waiting; s; s = s->next)
+        if (s->fork) sequence_drop_snapshot(s->fork);
+    for (int i = 0; i < g->n_running; i++)
+        if (g->running[i]->fork) sequence_drop_snapshot(g->running[i]->fork);
+}
+
+/* Pages lacked although the cache has given all of its own. One sequence alone fits, once nothing
+ * else holds any; what is on its way from the disk may be evicted when it is there. */
+static void give_way(scheduler *g)
+{
+    if (g->n_running > 1) put_back(g);
+    else if (!prefix_cache_arriving(g->cache)) drop_forks(g);
 }
 
 /* ---- the rows of a step ---- */
@@ -454,10 +508,10 @@ static status add_job(scheduler *g, int *n_jobs, sequence *s, int rows, error *e
     return OK;
 }
 
+/* Without a page for it the sequence stands still in this step. */
 static void try_job(scheduler *g, int *n_jobs, sequence *s, int rows)
 {
-    error e = { 0 };
-    if (add_job(g, n_jobs, s, rows, &e)) sequence_fail(s, e.text);
+    if (add_job(g, n_jobs, s, rows, NULL)) g->starved = true;
 }
 
 /* Equal shares for all that prefill, what one does not need going to the others; the order turns,
@@ -540,12 +594,14 @@ static void settle_prefill(scheduler *g, sequence *s, const king_job *job)
     const int from = state_len(s->seat->state);
     state_commit(s->seat->state, job->n);
     speculate_feed(&g->speculate, s, job->taps, from, job->n);
-    s->progress.prompt_done = from + job->n;
-    s->changed = true;
-    g->stats.prompt_tokens += (uint64_t)job->n;
+    if (!sequence_has_begun(s)) {
+        s->progress.prompt_done = from + job->n;
+        s->changed = true;
+        g->stats.prompt_tokens += (uint64_t)job->n;
+    }
     if (s->params->score) note_scores(g, s, job, from);
     keep_prefix(g, s);
-    if (from + job->n < s->prefill_end) return;
+    if (from + job->n < s->prefill_end || sequence_has_begun(s)) return;
     s->first_ns = clock_ns();
     s->progress.usage.prefill_s = (double)(s->first_ns - s->admitted_ns) * 1e-9;
     if (s->params->score) {
@@ -614,11 +670,13 @@ bool scheduler_step(scheduler *g)
     if (g->n_running == 0) return false;
     const int budget = choose_rows(g);
     draft(g);
-    const int n_jobs = make_jobs(g, budget);
+    g->starved = false;
+    const int n_jobs = make_jobs(g, budget), running = g->n_running;
     if (n_jobs) pass(g, n_jobs);
     for (int i = 0; i < g->n_running; i++)
         if (!g->running[i]->ended) sequence_publish(g->running[i]);
     dismiss_ended(g);
+    if (g->starved && g->n_running == running) give_way(g);
     return true;
 }
 
@@ -639,10 +697,11 @@ size_t scheduler_bytes(const scheduler_options *o)
     kv_layout layout;
     if (compute_kv_layout(&layout, o->kv, kc->n_attention, kc->n_kv_head, kc->head_dim, NULL))
         return 0;
-    size_t each = state_bytes(kc) + (size_t)pages_of(o->context) * layout.page_bytes;
+    size_t each = state_bytes(kc);
     if (parts.drafter)
         each += drafter_state_bytes(parts.drafter) +
                 (size_t)drafter_get_config(parts.drafter)->n_tap * (size_t)kc->n_embd *
                     REQUEST_MAX_BLOCK * sizeof(float);
-    return workbench_bytes(&parts) + (size_t)o->parallel * each + o->cache_bytes;
+    return workbench_bytes(&parts) + (size_t)o->parallel * each +
+           (size_t)pages_of(o->total_context) * layout.page_bytes + o->cache_bytes;
 }

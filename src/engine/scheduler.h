@@ -2,8 +2,9 @@
  *
  * One step: sequences that were cancelled leave, waiting ones take free seats in order of arrival,
  * every decoding sequence gets its rows (anchor and drafts), prefill fills the rest of the pass,
- * and what came out is published. Every seat has room for a whole context, so nothing admitted is
- * ever put back. Used by one thread. */
+ * and what came out is published. Keys and values live in pages that sequences take as they grow
+ * from a pool they share; when it is empty, the youngest is put back and goes on later, with the
+ * same tokens. Used by one thread. */
 #ifndef ENGINE_SCHEDULER_H
 #define ENGINE_SCHEDULER_H
 #include "engine/prefix_cache.h"
@@ -11,7 +12,8 @@
 
 typedef struct scheduler_options {
     workbench_parts parts; /* max_rows and max_logits are set here */
-    int context;           /* positions of a seat */
+    int context;           /* most positions of a sequence */
+    int total_context;     /* of all together, at least `context` */
     int parallel;          /* seats */
     kv_type kv;
     int chunk;                /* most prefill rows of a pass */
@@ -22,6 +24,7 @@ typedef struct scheduler_options {
 typedef struct scheduler_stats {
     int running, queued;
     uint64_t requests, ended, cancelled, failed; /* choices; ended counts those of any finish */
+    uint64_t preempted;                          /* times one was put back */
     uint64_t prompt_tokens, cached_tokens, generated_tokens, reasoning_tokens;
     double prefill_s, decode_s, plain_s;
     uint64_t steps, step_rows, drafted, accepted, accepted_at[REQUEST_MAX_BLOCK];

@@ -46,11 +46,18 @@ status sequence_share_fork(sequence *list, error *e)
     return OK;
 }
 
+void sequence_drop_snapshot(fork *f)
+{
+    if (f->snap) state_snap_free(f->snap);
+    if (f->draft) drafter_state_free(f->draft);
+    f->snap = NULL;
+    f->draft = NULL;
+}
+
 static void drop_fork(fork *f)
 {
     if (!f || --f->references) return;
-    if (f->snap) state_snap_free(f->snap);
-    if (f->draft) drafter_state_free(f->draft);
+    sequence_drop_snapshot(f);
     mem_free(f);
 }
 

@@ -3,7 +3,7 @@
  * While it runs it sits on a seat: the state of the king and the context of the drafter, used by
  * one sequence after another. Its tokens are prompt, then output. In prefill the rows [state
  * length, prefill_end) are still to be run; in decoding the newest token, the anchor, is the only
- * one that has not been run. */
+ * one that has not been run. One that lost its seat on the way prefills all but its anchor. */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
 #include "engine/lookup.h"
@@ -68,10 +68,17 @@ status sequence_new(sequence **out, request *r, int choice, const workbench *w, 
 void sequence_free(sequence *s);
 /* Sequences of one request share a new fork. */
 status sequence_share_fork(sequence *list, error *e);
+void sequence_drop_snapshot(
+    fork *f); /* the choices that have not begun run the prompt themselves */
 
 static inline bool sequence_prefills(const sequence *s)
 {
     return state_len(s->seat->state) < s->prefill_end;
+}
+/* Whether a token has been put out. */
+static inline bool sequence_has_begun(const sequence *s)
+{
+    return s->n_tokens > s->n_prompt;
 }
 /* Tokens that may still be put out. */
 static inline int sequence_left(const sequence *s)
