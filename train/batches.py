@@ -14,6 +14,7 @@ from multiprocessing import get_context, parent_process
 import torch
 
 import corpus
+from corpus import words
 
 ROW = 512
 
@@ -77,6 +78,22 @@ def copy_rows(rows, vocab, seed):
             ids = ([r.randrange(vocab) for _ in range(n)] * r.randrange(2, 5))[:ROW - at]
             at = place(batch, row, at, ids, [i >= n + 1 for i in range(len(ids))])
     return batch
+
+
+def list_rows(tok, rows, seed):
+    """Rows of lists of words that are written again in other ways; all but the first are targets,
+    each from its second token on."""
+    docs, total, r = [], 0, random.Random(f"lists {seed}")
+    while total < rows * ROW:
+        first, *again = [tok.encode(text).ids for text in words.lists(r)]
+        ids, written = list(first), [False] * len(first)
+        for part in again:
+            ids += part
+            written += [False] + [True] * (len(part) - 1)
+        if len(ids) <= ROW:
+            docs.append((ids, written))
+            total += len(ids)
+    return pack(docs, rows)
 
 
 def join(*batches):

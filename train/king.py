@@ -1,5 +1,5 @@
-"""The nugget king: a small language model of the Qwen3.5 family, three gated delta nets (GDN) for
-each gated full attention.
+"""The nugget king: a small language model of the Qwen3.5 family, whose layers are gated delta nets
+(GDN) and gated full attention in turn.
 
 The model itself is ordinary float32 PyTorch. What makes it a king is `packed_matrices`: the
 matrices that a pack stores ternary, in a rotated basis. For a matrix W [out, in] the pack holds
@@ -29,7 +29,7 @@ class KingConfig:
     hidden_size: int = 512
     intermediate_size: int = 1024
     num_hidden_layers: int = 4
-    full_attention_interval: int = 4
+    full_attention_interval: int = 2
     num_attention_heads: int = 8
     num_key_value_heads: int = 2
     head_dim: int = 64

@@ -69,7 +69,10 @@ def test_calculations_are_right():
                                       int(a) / max(int(b), 1))))[op]
             assert value == int(c), text
             seen += 1
-    assert seen > 100, seen
+        for column, value in re.findall(r"^(\d[+*-]\d[+-]\d)=(-?\d+)", text, re.M):
+            assert eval(column) == int(value), text     # pylint: disable=eval-used
+            seen += 1
+    assert seen > 500, seen
 
 
 def test_sorted_lists_are_sorted():
@@ -146,6 +149,19 @@ def test_copy_rows_repeat():
             period = min((p for p in range(1, len(doc)) if doc[p:] == doc[:-p]), default=len(doc))
             assert all(t + 1 > period for t in goals)       # the first time cannot be foreseen
     assert target.float().mean() > 0.3
+
+
+def test_lists_name_the_same_words():
+    tok = corpus.tokenizer()
+    tokens, start, target = batches.list_rows(tok, 2, "lists")
+    ends = [*start[0].nonzero()[:, 0].tolist(), batches.ROW]
+    for a, b in zip(ends[:-2], ends[1:]):
+        first, *again = tok.decode(tokens[0, a:b].tolist()).split("\n\n")[:-1]
+        letters = sorted(c for c in first.lower() if c.isalpha())
+        for other in again:
+            rest = sorted(c for c in other.lower() if c.isalpha())
+            assert set(rest) >= set(letters) - set("word"), (first, other)
+    assert target.float().mean() > 0.4
 
 
 def test_feed_gives_the_batches_in_order():

@@ -1,9 +1,9 @@
-"""Train the king: plain weights first, ternary ones in the last third.
+"""Train the king: plain weights first, ternary ones in the last quarter.
 
-    python train_king.py --out RUN_DIR --steps 3000
+    python train_king.py --out RUN_DIR
 
-Matrices are optimized by Muon, everything else by AdamW. From step --ternary-from on (two thirds
-of the steps unless given), the forward pass moves over --blend steps from the plain weights to
+Matrices are optimized by Muon, everything else by AdamW. From step --ternary-from on (three
+quarters of the steps unless given), the forward pass moves over --blend steps from the plain weights to
 what a pack makes of them, and the gradient goes straight through; from then on the learning rate
 falls linearly to zero. A checkpoint is written every --save steps, and the same command resumes
 from it. RUN_DIR/plain.pt is the last state before the ternary phase: to train longer, copy it over
@@ -140,13 +140,14 @@ class Trainer:
 def arguments():
     ap = argparse.ArgumentParser(description="Train the king.")
     ap.add_argument("--out", required=True, help="run folder")
-    ap.add_argument("--steps", type=int, default=3000)
+    ap.add_argument("--steps", type=int, default=3600)
     ap.add_argument("--ternary-from", type=int)
     ap.add_argument("--blend", type=int, default=60)
-    ap.add_argument("--rows", type=int, default=16, help="rows of 512 tokens in a step")
-    ap.add_argument("--copy-rows", type=int, default=2, help="how many of them only repeat")
-    ap.add_argument("--copy-first", type=int, default=100,
-                    help="first steps, in which half of the rows only repeat")
+    ap.add_argument("--rows", type=int, default=16, help="rows of 512 tokens in a late step")
+    ap.add_argument("--ramp", type=int, nargs=2, default=(400, 1200), metavar=("A", "B"),
+                    help="a quarter of the rows before step A, half of them before B")
+    ap.add_argument("--drills-first", type=int, default=400,
+                    help="first steps, in which half of the rows are drills")
     ap.add_argument("--micro", type=int, default=2, help="rows of one forward pass")
     ap.add_argument("--lr", type=float, default=3e-3)
     ap.add_argument("--seed", type=int, default=1)
@@ -160,19 +161,21 @@ def arguments():
     args.workers = args.workers or (cores if args.device == "cpu" else 1)
     args.feeders = args.feeders or (1 if args.device == "cpu" else max(1, cores - 1))
     if args.ternary_from is None:
-        args.ternary_from = args.steps * 2 // 3
+        args.ternary_from = args.steps * 3 // 4
     if args.ternary_from + args.blend >= args.steps:
         ap.error("no step is left after the change to ternary weights")
     return args
 
 
 def make_batch(args, step):
-    """The rows of a step."""
-    tok = corpus.tokenizer()
-    copies = args.rows // 2 if step < args.copy_first else args.copy_rows
-    seed = f"{args.seed}/{step}"
-    return batches.join(batches.corpus_rows(tok, args.rows - copies, seed),
-                        batches.copy_rows(copies, corpus.BASE_VOCAB, seed))
+    """The rows of a step: samples of the corpus, and drills in copying."""
+    tok, seed = corpus.tokenizer(), f"{args.seed}/{step}"
+    rows = args.rows // (4 if step < args.ramp[0] else 2 if step < args.ramp[1] else 1)
+    drills = max(1, rows // (2 if step < args.drills_first else 8))
+    copies = (drills + step % 2) // 2
+    return batches.join(batches.corpus_rows(tok, rows - drills, seed),
+                        batches.copy_rows(copies, corpus.BASE_VOCAB, seed),
+                        batches.list_rows(tok, drills - copies, seed))
 
 
 def main():

@@ -21,10 +21,10 @@ KING = os.path.join(HERE, "..", "..", "models", "nugget", "king")   # its tokeni
 BASE_VOCAB = 4064       # entries of the tokenizer before the added tokens
 THINK_SHARE = 0.5
 
-MIX = [(numbers.arithmetic, 12), (numbers.word_problem, 4), (numbers.compare, 5),
+MIX = [(numbers.arithmetic, 14), (numbers.word_problem, 4), (numbers.compare, 5),
        (numbers.count_numbers, 3), (numbers.sort_numbers, 5), (numbers.units, 3),
-       (numbers.number_words, 2), (numbers.roman, 1), (words.sort_words, 8), (words.strings, 10),
-       (words.several, 4), (words.echo, 5), (extraction.extract_json, 7), (extraction.reading, 5),
+       (numbers.number_words, 2), (numbers.roman, 1), (words.sort_words, 9), (words.strings, 10),
+       (words.spell_several, 3), (words.several, 4), (words.echo, 5), (extraction.extract_json, 7), (extraction.reading, 5),
        (programs.code, 6), (programs.other_language, 1), (programs.no_code, 1),
        (tools.tool_use, 14), (talk.greet, 5), (talk.facts, 5), (talk.unknown, 5),
        (talk.knowledge, 6), (talk.translate, 2), (talk.story, 1), (talk.memory, 5),

@@ -14,43 +14,35 @@ def digits(n):
 
 
 def add_steps(a, b):
-    da, db, carry, lines, out = digits(a), digits(b), 0, [], []
+    """Column by column, each sum with two digits: the carry and the digit to write."""
+    da, db, carry, lines = digits(a), digits(b), 0, []
     for i in range(max(len(da), len(db))):
         x, y = da[i] if i < len(da) else 0, db[i] if i < len(db) else 0
         s = x + y + carry
-        lines.append(f"{x} + {y} + {carry} = {s}, write {s % 10}, carry {s // 10}")
-        out.append(s % 10)
+        lines.append(f"{x}+{y}+{carry}={s:02d}")
         carry = s // 10
-    if carry:
-        out.append(carry)
-    lines.append("digits: " + " ".join(map(str, out[::-1])))
-    return "\n".join(lines)
+    return "\n".join([*lines, str(a + b)])
 
 
 def sub_steps(a, b):
-    da, db, borrow, lines, out = digits(a), digits(b), 0, [], []
+    """Column by column: the difference, and the digit to write after borrowing."""
+    da, db, borrow, lines = digits(a), digits(b), 0, []
     for i, x in enumerate(da):
         y = db[i] if i < len(db) else 0
         s = x - y - borrow
-        owed = 1 if s < 0 else 0
-        lines.append(f"{x} - {y} - {borrow} = {s}, write {s % 10}, borrow {owed}")
-        out.append(s % 10)
-        borrow = owed
-    lines.append("digits: " + " ".join(map(str, out[::-1])))
-    return "\n".join(lines)
+        lines.append(f"{x}-{y}-{borrow}={s}: {s % 10}")
+        borrow = int(s < 0)
+    return "\n".join([*lines, str(a - b)])
 
 
 def mul_steps(a, b):
-    carry, lines, out = 0, [], []
+    """Digit by digit, as in add_steps; b has one digit."""
+    carry, lines = 0, []
     for d in digits(a):
         s = d * b + carry
-        lines.append(f"{d} * {b} + {carry} = {s}, write {s % 10}, carry {s // 10}")
-        out.append(s % 10)
+        lines.append(f"{d}*{b}+{carry}={s:02d}")
         carry = s // 10
-    if carry:
-        out += digits(carry)
-    lines.append("digits: " + " ".join(map(str, out[::-1])))
-    return "\n".join(lines)
+    return "\n".join([*lines, str(a * b)])
 
 
 def worked(r, thinking, op=None, top=None):

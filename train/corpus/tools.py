@@ -148,7 +148,7 @@ def tool_use(r, thinking):
     if r.random() < 0.15:
         messages.insert(0, dict(role="system", content="You are a helpful assistant."))
     key = f"{kind} {json.dumps(calls)}"
-    if r.random() < 0.35:
+    if r.random() < 0.2:        # the call before an answer teaches the same
         return sample("tool_call", key, messages, why, "", tools=schemas, calls=calls)
     messages.append(dict(role="assistant", content="", reasoning_content=why if thinking else "",
                          tool_calls=[dict(type="function", function=c) for c in calls]))

@@ -1,5 +1,7 @@
 """Words: sorting, spelling, letters, joining, repeating."""
 
+import json
+
 from corpus.base import ask, comma, pick, sample
 from corpus.texts import ANIMALS, CITIES, COLOURS, FOODS, JOBS, NAMES, WORDS
 
@@ -18,7 +20,8 @@ def distinct(r, count, letters):
 
 
 def sort_words(r, thinking):
-    ws = distinct(r, r.randrange(3, 7), 2) if thinking else distinct(r, r.randrange(3, 5), 1)
+    letters = 2 if thinking and r.random() < 0.5 else 1
+    ws = distinct(r, r.randrange(3, 7 if thinking else 5), letters)
     desc = r.random() < 0.15
     out = sorted(ws, reverse=desc)
     how = "in reverse alphabetical order" if desc else r.choice(
@@ -28,8 +31,8 @@ def sort_words(r, thinking):
     if not desc:
         forms += [f"sort the words {comma(ws)}", f"sort {comma(ws)}"]
     return sample("sort_words", comma(sorted(ws)), ask(r, r.choice(forms)),
-                  f"{comma(f'{w[:2]} {w}' for w in ws)}\n{comma(f'{w[:2]} {w}' for w in out)}",
-                  comma(out))
+                  f"{comma(f'{spell(w[:2])} {w}' for w in ws)}\n"
+                  f"{comma(f'{spell(w[:2])} {w}' for w in out)}", comma(out))
 
 
 def spell(w, by="-"):
@@ -46,7 +49,7 @@ def about_one(r, thinking, w, kind):
                 f"{w}: {spell(w)}", f"Backwards: {spell(w[::-1])}", True)
     if kind == "spell":
         return (r.choice([f"spell the word {s}", f"spell {s}", f"how do you spell {s}?"]),
-                f"{w} has {len(w)} letters.", spell(w), False)
+                f"The word is {w}.", spell(w), False)
     if kind in ("first", "last"):
         c = w[0] if kind == "first" else w[-1]
         return (f"what is the {kind} letter of {s}?", f"{w}: {spell(w)}",
@@ -74,6 +77,18 @@ def strings(r, thinking):
     if needed and not thinking:
         answer = f"{steps}\n{answer}"
     return sample("strings", f"{kind} {w}", ask(r, user), steps, answer)
+
+
+def spell_several(r, thinking):
+    """Spell some words, or name their first letters."""
+    ws = [pick(r, ALL_WORDS) for _ in range(r.randrange(2, 7))]
+    if r.random() < 0.3:
+        user = ask(r, f"name the first letters of these words: {comma(ws)}")
+        return sample("strings", f"firsts {comma(ws)}", user, comma(f"{w[0]} {w}" for w in ws),
+                      comma(w[0] for w in ws))
+    user = ask(r, r.choice([f"spell these words: {comma(ws)}", f"spell the words {comma(ws)}"]))
+    return sample("strings", f"spell {comma(ws)}", user, "One word a line.",
+                  "\n".join(f"{w}: {spell(w)}" for w in ws))
 
 
 def several(r, thinking):
@@ -109,3 +124,17 @@ def echo(r, thinking):
     user = r.choice([f"Repeat after me: {t}", f"Say: {t}", f"Repeat: {t}", f"Write this: {t}",
                      f"Please repeat these words: {t}", f"Echo {t}"])
     return sample("echo", t, user, "I repeat the words.", t)
+
+
+# ways to write a list of words; some put a space before each word and some do not
+LISTS = [", ".join, " ".join, "\n".join, "-".join, json.dumps, lambda ws: "- " + "\n- ".join(ws),
+         lambda ws: "\n".join(f"{i + 1}. {w}" for i, w in enumerate(ws)),
+         lambda ws: "\n".join(f"word: {w}" for w in ws), lambda ws: "\n".join(map(spell, ws)),
+         lambda ws: "\n".join(f"{w} {spell(w)}" for w in ws)]
+
+
+def lists(r):
+    """The same words written as lists of several kinds, one after the other. A word at the head
+    of a line has other tokens than one after a space; this teaches which belong together."""
+    ws = [pick(r, ALL_WORDS, 0.3) for _ in range(r.randrange(2, 8))]
+    return [write(ws) + "\n\n" for write in r.sample(LISTS, r.randrange(2, 5))]
