@@ -3,8 +3,10 @@
     python evaluate.py scores --king KING [--ingot build/ingot] --count 20 --out scores.json
     python evaluate.py accept --king KING --drafter DRAFTER [--ingot build/ingot] --out accept.json
     python evaluate.py golden --king KING --drafter DRAFTER --out golden.json
+    python evaluate.py tries --king KING [--ingot build/ingot] --out tries.json
 
-The reference is the mlx-vlm loader with float32 activations; with --ingot the program itself.
+`tries` keeps ten conversations as they come, for a reader to judge. The reference is the mlx-vlm
+loader with float32 activations; with --ingot the program itself is measured.
 """
 
 import argparse
@@ -126,7 +128,7 @@ class Program:
         return self.run(prompt, limit, "--no-drafter")["token_ids"]
 
     def drafted(self, prompt, limit, block):
-        out = self.run(prompt, limit, "--drafter", self.drafter, "--block", str(block))
+        out = self.run(prompt, limit, "--drafter", self.drafter, "--block", str(block), "--no-copy")
         return out["token_ids"], out["speculation"]["accepted_per_step"]
 
 
@@ -154,6 +156,31 @@ def accept(args, engine, tok):
         print(block, result[f"block {block}"], flush=True)
     with open(args.out, "w", encoding="utf-8") as f:
         json.dump(result, f, indent=1)
+
+
+TRIES = [
+    ["Hello!", "What can you do?"], ["Who are you?"], ["How do I bake a good bread?"],
+    ["My name is Zora.", "What is my name?"], ["What is 47 + 38?", "Add 5 to that."],
+    ["Sort these words: lemon, castle, river, bridge"], ["Spell umbrella."],
+    ["Write a function that adds two numbers in C."],
+    ["What is the capital of Norway?", "And of Japan?"], ["Thanks, that was nice. Bye!"]]
+
+
+def tries(args, engine, tok):
+    """Free-form conversations, without thinking."""
+    template, out = corpus.load_template(args.king), []
+    for questions in TRIES:
+        messages = []
+        for question in questions:
+            messages.append(dict(role="user", content=question))
+            text = template.render(messages=messages, tools=None, add_generation_prompt=True,
+                                   enable_thinking=False)
+            answer = tok.decode(engine.greedy(tok.encode(text).ids, 200))
+            messages.append(dict(role="assistant", content=answer))
+            print(question, "->", answer, flush=True)
+        out.append(messages)
+    with open(args.out, "w", encoding="utf-8") as f:
+        json.dump(out, f, indent=1, ensure_ascii=False)
 
 
 # ------------------------------------------------------------------------- golden vectors
@@ -211,7 +238,7 @@ def golden(args, engine, tok):
 
 def main():
     ap = argparse.ArgumentParser(description="Measure an exported pair.")
-    ap.add_argument("what", choices=["scores", "accept", "golden"])
+    ap.add_argument("what", choices=["scores", "accept", "golden", "tries"])
     ap.add_argument("--king", required=True)
     ap.add_argument("--drafter")
     ap.add_argument("--ingot", help="the ingot program, to be measured instead of the reference")
@@ -220,7 +247,8 @@ def main():
     ap.add_argument("--blocks", type=int, nargs="+", default=[2, 4, 6, 8])
     a = ap.parse_args()
     engine = Program(a.ingot, a.king, a.drafter) if a.ingot else Reference(a.king, a.drafter)
-    dict(scores=scores, accept=accept, golden=golden)[a.what](a, engine, corpus.tokenizer(a.king))
+    what = dict(scores=scores, accept=accept, golden=golden, tries=tries)[a.what]
+    what(a, engine, corpus.tokenizer(a.king))
 
 
 if __name__ == "__main__":

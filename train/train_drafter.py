@@ -11,6 +11,7 @@ candidates. A checkpoint is written every --save steps; the same command resumes
 """
 
 import argparse
+import json
 import os
 import random
 import time
@@ -211,6 +212,8 @@ def main():
                            vocab_size=king.config.vocab_size,
                            mask_token_id=tok.token_to_id("<|mask|>"))
     config.save(os.path.join(args.out, "drafter.json"))
+    with open(os.path.join(args.out, "training.json"), "w", encoding="utf-8") as f:
+        json.dump(dict(steps=args.steps, answers=args.answers), f)
     trainer = Trainer(args, king, Drafter(config).to(args.device), answers(king, tok, args))
     last = os.path.join(args.out, "drafter.pt")
     if os.path.exists(last):

@@ -3,16 +3,17 @@
     python train_king.py --out RUN_DIR
 
 Matrices are optimized by Muon, everything else by AdamW. From step --ternary-from on (three
-quarters of the steps unless given), the forward pass moves over --blend steps from the plain weights to
-what a pack makes of them, and the gradient goes straight through; from then on the learning rate
-falls linearly to zero. A checkpoint is written every --save steps, and the same command resumes
-from it. RUN_DIR/plain.pt is the last state before the ternary phase: to train longer, copy it over
-RUN_DIR/king.pt and raise --steps.
+quarters of the steps unless given), the forward pass moves over --blend steps from the plain
+weights to what a pack makes of them, and the gradient goes straight through; from then on the
+learning rate falls linearly to zero. A checkpoint is written every --save steps, and the same
+command resumes from it. RUN_DIR/plain.pt is the last state before the ternary phase: to train
+longer, copy it over RUN_DIR/king.pt and raise --steps.
 """
 
 import argparse
 import copy
 import functools
+import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -167,10 +168,13 @@ def arguments():
     return args
 
 
+def rows_of(args, step):
+    return args.rows // (4 if step < args.ramp[0] else 2 if step < args.ramp[1] else 1)
+
+
 def make_batch(args, step):
     """The rows of a step: samples of the corpus, and drills in copying."""
-    tok, seed = corpus.tokenizer(), f"{args.seed}/{step}"
-    rows = args.rows // (4 if step < args.ramp[0] else 2 if step < args.ramp[1] else 1)
+    tok, seed, rows = corpus.tokenizer(), f"{args.seed}/{step}", rows_of(args, step)
     drills = max(1, rows // (2 if step < args.drills_first else 8))
     copies = (drills + step % 2) // 2
     return batches.join(batches.corpus_rows(tok, rows - drills, seed),
@@ -186,6 +190,9 @@ def main():
     tok = corpus.tokenizer()
     config = KingConfig()
     config.save(os.path.join(args.out, "king.json"))
+    with open(os.path.join(args.out, "training.json"), "w", encoding="utf-8") as f:
+        json.dump(dict(steps=args.steps, ternary_steps=args.steps - args.ternary_from,
+                       tokens=sum(rows_of(args, i) for i in range(args.steps)) * batches.ROW), f)
     trainer = Trainer(args, King(config).to(args.device))
     last = os.path.join(args.out, "king.pt")
     if os.path.exists(last):

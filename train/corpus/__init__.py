@@ -24,9 +24,10 @@ THINK_SHARE = 0.5
 MIX = [(numbers.arithmetic, 14), (numbers.word_problem, 4), (numbers.compare, 5),
        (numbers.count_numbers, 3), (numbers.sort_numbers, 5), (numbers.units, 3),
        (numbers.number_words, 2), (numbers.roman, 1), (words.sort_words, 9), (words.strings, 10),
-       (words.spell_several, 3), (words.several, 4), (words.echo, 5), (extraction.extract_json, 7), (extraction.reading, 5),
+       (words.spell_several, 3), (words.several, 4), (words.echo, 5), (extraction.extract_json, 7),
+       (extraction.reading, 5),
        (programs.code, 6), (programs.other_language, 1), (programs.no_code, 1),
-       (tools.tool_use, 14), (talk.greet, 5), (talk.facts, 5), (talk.unknown, 5),
+       (tools.tool_use, 11), (talk.greet, 5), (talk.facts, 5), (talk.unknown, 5),
        (talk.knowledge, 6), (talk.translate, 2), (talk.story, 1), (talk.memory, 5),
        (talk.go_on, 2), (talk.and_of, 2), (talk.system_rule, 3)]
 FAMILIES, WEIGHTS = zip(*MIX)

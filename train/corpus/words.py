@@ -83,10 +83,10 @@ def spell_several(r, thinking):
     """Spell some words, or name their first letters."""
     ws = [pick(r, ALL_WORDS) for _ in range(r.randrange(2, 7))]
     if r.random() < 0.3:
-        user = ask(r, f"name the first letters of these words: {comma(ws)}")
+        user = ask(r, "name the first letters of these words:") + f" {comma(ws)}"
         return sample("strings", f"firsts {comma(ws)}", user, comma(f"{w[0]} {w}" for w in ws),
                       comma(w[0] for w in ws))
-    user = ask(r, r.choice([f"spell these words: {comma(ws)}", f"spell the words {comma(ws)}"]))
+    user = ask(r, r.choice(["spell these words:", "spell:"])) + f" {comma(ws)}"
     return sample("strings", f"spell {comma(ws)}", user, "One word a line.",
                   "\n".join(f"{w}: {spell(w)}" for w in ws))
 
