@@ -11,6 +11,8 @@
 #include "pack/pack.h"
 
 enum { TILE_ROWS = 16 };
+/* Raised when the bytes of any tile change: tiles kept on disk by another version are refused. */
+enum { TILE_LAYOUT = 1 };
 
 typedef enum tile_type {
     TILE_T2,  /* ternary, value d*(c-1): MLX affine 2-bit whose bias is -scale bit for bit */
@@ -41,11 +43,11 @@ static inline size_t tile_bytes(const tile_matrix *t)
 {
     return (size_t)tile_strips(t) * t->strip_bytes;
 }
-/* Repacks strips [from, to) into t->data, verifying what the type promises (finite scales, bias =
- * -scale for t2). Disjoint ranges may be filled by different threads. *code3 receives the number of
- * t2 codes of value 3 (+2d). */
-status tile_fill(const tile_matrix *t, const matrix *src, int from, int to, int64_t *code3,
-                 error *e);
+/* Repacks strips [from, to) into `out`, which has room for them, verifying what the type promises
+ * (finite scales, bias = -scale for t2). Disjoint ranges may be filled by different threads. *code3
+ * receives the number of t2 codes of value 3 (+2d). */
+status tile_fill(const tile_matrix *t, const matrix *src, int from, int to, uint8_t *out,
+                 int64_t *code3, error *e);
 /* Row `row` as float32 [n_in]; for tests and conversion. */
 void tile_row(const tile_matrix *t, int row, float *out);
 #endif

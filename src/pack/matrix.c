@@ -31,6 +31,21 @@ void matrix_row_codes(const matrix *m, int64_t row, uint8_t *codes)
     quant_unpack(row_of(m->weight, m->out, row), m->format.bits, m->in, codes);
 }
 
+const uint8_t *matrix_row_packed(const matrix *m, int64_t row)
+{
+    return row_of(m->weight, m->out, row);
+}
+
+const uint8_t *matrix_row_scale_bytes(const matrix *m, int64_t row)
+{
+    return row_of(m->scales, m->out, row);
+}
+
+const uint8_t *matrix_row_bias_bytes(const matrix *m, int64_t row)
+{
+    return row_of(m->biases, m->out, row);
+}
+
 void matrix_row_scales(const matrix *m, int64_t row, float *scales, float *biases)
 {
     CHECK(row >= 0 && row < m->out && m->format.mode != QUANT_DENSE);

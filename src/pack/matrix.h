@@ -26,6 +26,11 @@ dtype matrix_type(const matrix *m);
 void matrix_row_f32(const matrix *m, int64_t row, dtype result, float *out);
 /* Quantized only: the codes [in], one a byte. */
 void matrix_row_codes(const matrix *m, int64_t row, uint8_t *codes);
+/* Quantized only, as they lie in the file: the packed codes of a row (code k in bits k * bits up of
+ * the bytes read as one little-endian number), its scales and (affine) biases. */
+const uint8_t *matrix_row_packed(const matrix *m, int64_t row);
+const uint8_t *matrix_row_scale_bytes(const matrix *m, int64_t row);
+const uint8_t *matrix_row_bias_bytes(const matrix *m, int64_t row);
 /* Quantized only: decoded scales [in / group] and, affine, biases (NULL in the other modes or when
  * not wanted). */
 void matrix_row_scales(const matrix *m, int64_t row, float *scales, float *biases);

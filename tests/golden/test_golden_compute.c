@@ -429,7 +429,7 @@ static void matmul_of(compute *c, const char *file, quant_format f, int m, int k
     }
     EXPECT_OK(tile_plan(&w.tiles, &w.m, &e), e);
     w.tiles.data = mem_alloc(tile_bytes(&w.tiles));
-    EXPECT_OK(tile_fill(&w.tiles, &w.m, 0, tile_strips(&w.tiles), &code3, &e), e);
+    EXPECT_OK(tile_fill(&w.tiles, &w.m, 0, tile_strips(&w.tiles), w.tiles.data, &code3, &e), e);
     snprintf(name, sizeof name, "m%d_k%d_n%d.x", m, k, n);
     float *x = values(&s, name), *y = floats((size_t)(m * n)), *row = floats((size_t)k);
     snprintf(name, sizeof name, "m%d_k%d_n%d.y_x_f32", m, k, n);

@@ -119,7 +119,7 @@ static inline void weights_tile(weights *w)
     EXPECT_OK(tile_plan(&w->tiles, &w->m, &e), e);
     w->tiles.data = mem_alloc(tile_bytes(&w->tiles));
     EXPECT(w->tiles.data);
-    EXPECT_OK(tile_fill(&w->tiles, &w->m, 0, tile_strips(&w->tiles), &code3, &e), e);
+    EXPECT_OK(tile_fill(&w->tiles, &w->m, 0, tile_strips(&w->tiles), w->tiles.data, &code3, &e), e);
 }
 static inline void weights_init(weights *w, const weight_kind *kind, int n_out, int n_in,
                                 uint64_t seed)

@@ -76,7 +76,8 @@ TEST(parts_filled_apart_equal_the_whole)
     error e;
     for (int i = 0; i < 4; i++) {
         int64_t part;
-        EXPECT_OK(tile_fill(&w.tiles, &w.m, cuts[i], cuts[i + 1], &part, &e), e);
+        uint8_t *out = w.tiles.data + (size_t)cuts[i] * w.tiles.strip_bytes;
+        EXPECT_OK(tile_fill(&w.tiles, &w.m, cuts[i], cuts[i + 1], out, &part, &e), e);
         code3 += part;
     }
     for (int row = 0; row < 150; row++) {
@@ -95,7 +96,7 @@ static status fill(weights *w, error *e)
     int64_t code3;
     TRY(tile_plan(&w->tiles, &w->m, e));
     w->tiles.data = mem_alloc(tile_bytes(&w->tiles));
-    return tile_fill(&w->tiles, &w->m, 0, tile_strips(&w->tiles), &code3, e);
+    return tile_fill(&w->tiles, &w->m, 0, tile_strips(&w->tiles), w->tiles.data, &code3, e);
 }
 TEST(refuses_scales_that_are_not_finite)
 {
