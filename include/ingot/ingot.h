@@ -60,6 +60,13 @@ typedef struct ingot_model_options {
     void (*progress)(void *arg, const char *what, uint64_t done,
                      uint64_t total); /* caller's thread */
     void *progress_arg;
+    /* Folder of files of weights in the form they are computed with (`ingot prepare` makes them):
+     * mapped and shared between processes, so that opening is instant. NULL: none is used. */
+    const char *tiles;
+    bool keep_tiles; /* write the files that the folder lacks; refused ones are always replaced */
+    /* Opening goes on, but not as asked: such a file was refused or cannot be written. With
+     * progress_arg, on the caller's thread. */
+    void (*notice)(void *arg, const char *text);
 } ingot_model_options;
 
 ingot_status ingot_model_open(ingot_model **out, const ingot_model_options *o, ingot_error *e);
@@ -78,6 +85,7 @@ typedef struct ingot_model_info {
     uint64_t king_bytes, drafter_bytes; /* tiles in memory */
     float temperature, top_p;           /* the pack's own sampling defaults; NAN when it has none */
     int top_k;                          /* -1 when it has none */
+    const char *king_tiles, *drafter_tiles; /* files that are mapped; NULL: made in memory */
 } ingot_model_info;
 void ingot_model_get_info(const ingot_model *m, ingot_model_info *out);
 

@@ -20,6 +20,17 @@ static void tell(void *arg, uint64_t done, uint64_t total)
     w->options->progress(w->options->progress_arg, w->what, done, total);
 }
 
+static void note(void *arg, const char *text)
+{
+    const watcher *w = arg;
+    w->options->notice(w->options->progress_arg, text);
+}
+
+static const char *mapped(const load_report *r)
+{
+    return r->path[0] ? r->path : NULL;
+}
+
 /* Whether a file of the folder mentions the tagged form of calls. A file that is not there mentions
  * nothing. */
 static bool mentions_tags(const char *folder, const char *name)
@@ -63,7 +74,7 @@ static status open_packs(ingot_model *m, const ingot_model_options *o, error *e)
     return s ? error_prefix(e, s, "%s", o->drafter) : OK;
 }
 
-static status load_weights(ingot_model *m, const ingot_model_options *o, compute *c, error *e)
+static status load_models(ingot_model *m, const ingot_model_options *o, compute *c, error *e)
 {
     compute_mode mode = COMPUTE_INT8;
     if (o->mode && strcmp(o->mode, "f32") == 0) mode = COMPUTE_F32;
@@ -71,13 +82,15 @@ static status load_weights(ingot_model *m, const ingot_model_options *o, compute
         return error_set(e, E_ARG, "mode: found %s, want int8 or f32", o->mode);
     m->mode = mode;
     watcher w = { o, "king" };
-    king_options options = { .mode = mode };
-    if (o->progress) {
-        options.progress = tell;
-        options.arg = &w;
-    }
+    const load_options options = { .mode = mode,
+                                   .folder = o->tiles,
+                                   .tiles = o->keep_tiles ? LOAD_KEEP : LOAD_FIND,
+                                   .progress = o->progress ? tell : NULL,
+                                   .notice = o->notice ? note : NULL,
+                                   .arg = &w };
     TRY(king_open(&m->king, m->king_pack, c, &options, e));
-    if (m->drafter_pack) TRY(drafter_open(&m->drafter, m->drafter_pack, m->king, c, mode, e));
+    w.what = "drafter";
+    if (m->drafter_pack) TRY(drafter_open(&m->drafter, m->drafter_pack, m->king, c, &options, e));
     return OK;
 }
 
@@ -100,6 +113,8 @@ static void fill_info(ingot_model *m, const compute *c)
     i->max_block = m->drafter ? drafter_get_config(m->drafter)->block : 1;
     i->king_bytes = king_tile_bytes(m->king);
     i->drafter_bytes = m->drafter ? drafter_tile_bytes(m->drafter) : 0;
+    i->king_tiles = mapped(king_load_report(m->king));
+    i->drafter_tiles = m->drafter ? mapped(drafter_load_report(m->drafter)) : NULL;
     i->temperature = (float)g->temperature;
     i->top_p = (float)g->top_p;
     i->top_k = g->top_k;
@@ -126,7 +141,7 @@ static status open_models(ingot_model *m, const ingot_model_options *o, error *e
     TRY(compute_open(&c, &options, e));
     if (o->threads > 0) snprintf(m->why, sizeof m->why, "as asked for");
     else (void)pool_default_threads(m->why, sizeof m->why);
-    const status s = load_weights(m, o, c, e);
+    const status s = load_models(m, o, c, e);
     if (s == OK) fill_info(m, c);
     compute_close(c);
     return s;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
@@ -65,6 +66,34 @@ void file_map_drop(const file_map *m, size_t from, size_t to)
 void file_map_sequential(const file_map *m)
 {
     if (m->ptr) (void)madvise((void *)(uintptr_t)m->ptr, m->len, MADV_SEQUENTIAL);
+}
+
+/* The whole pages that [from, to) touches: false when there are none. */
+static bool pages_of(const file_map *m, size_t *from, size_t *to)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (*to > m->len) *to = m->len;
+    if (!m->ptr || *from >= *to) return false;
+    *from = *from / page * page;
+    return true;
+}
+
+void file_map_ahead(const file_map *m, size_t from, size_t to)
+{
+    if (pages_of(m, &from, &to))
+        (void)madvise((void *)(uintptr_t)(m->ptr + from), to - from, MADV_WILLNEED);
+}
+
+void file_map_fetch(const file_map *m, size_t from, size_t to)
+{
+    if (!pages_of(m, &from, &to)) return;
+#ifdef MADV_POPULATE_READ
+    if (madvise((void *)(uintptr_t)(m->ptr + from), to - from, MADV_POPULATE_READ) == 0) return;
+#endif
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    volatile uint8_t sink = 0;
+    for (size_t at = from; at < to; at += page) sink ^= m->ptr[at];
+    (void)sink;
 }
 
 /* Appends what the descriptor gives until its end. */
@@ -358,6 +387,16 @@ bool file_size(const char *path, uint64_t *bytes)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return false;
     *bytes = (uint64_t)st.st_size;
     return true;
+}
+
+status file_want_space(const char *folder, uint64_t bytes, error *e)
+{
+    struct statvfs s;
+    if (statvfs(folder, &s) != 0) return OK; /* not known: the write will tell */
+    const uint64_t room = (uint64_t)s.f_bavail * s.f_frsize;
+    if (room >= bytes) return OK;
+    return error_set(e, E_LIMIT, "%s: %.2f GB free, want %.2f GB", folder, (double)room / 1e9,
+                     (double)bytes / 1e9);
 }
 
 status file_make_dirs(const char *path, error *e)

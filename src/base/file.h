@@ -15,6 +15,9 @@ void file_map_close(file_map *m);
 /* give the pages back to the system */
 void file_map_drop(const file_map *m, size_t from, size_t to);
 void file_map_sequential(const file_map *m); /* the whole will be read once, in order */
+void file_map_ahead(const file_map *m, size_t from, size_t to); /* these will be read soon */
+/* brings the pages in, and returns when they are there */
+void file_map_fetch(const file_map *m, size_t from, size_t to);
 
 /* appends; out->ceiling bounds it; "-" is stdin */
 status file_read(buf *out, const char *path, error *e);
@@ -49,6 +52,8 @@ bool file_exists(const char *path);
 bool file_same(const char *a, const char *b); /* both exist and are one file */
 bool file_is_dir(const char *path);
 bool file_size(const char *path, uint64_t *bytes);
+/* E_LIMIT when the file system of `folder` has less free; OK when it does not say. */
+status file_want_space(const char *folder, uint64_t bytes, error *e);
 status file_make_dirs(const char *path, error *e);
 /* Calls fn for each entry but . and .., in bytewise order of names; stops on the first failure. */
 status file_list(const char *dir, status (*fn)(void *arg, const char *name, error *e), void *arg,

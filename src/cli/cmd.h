@@ -16,6 +16,7 @@ int cmd_bench(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_quantize(int argc, char **argv);
+int cmd_prepare(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 int cmd_text_tokenize(int argc, char **argv);
 int cmd_text_detokenize(int argc, char **argv);

@@ -79,6 +79,7 @@ static status measure_passes(bench *b, error *e)
                             .decode = wants(b, "decode"),
                             .progress = draw,
                             .progress_arg = &b->base.bar };
+    setup_tiles(&b->base, &o.tiles);
     TRY(kv_of(b->base.kv_type, &o.kv, e));
     TRY(numbers_of("lengths", b->lengths, o.lengths, &o.n_lengths, e));
     TRY(numbers_of("depths", b->depths, o.depths, &o.n_depths, e));

@@ -49,6 +49,7 @@ static status run(void *arg, error *e)
     o->threads = s->threads;
     o->progress = draw;
     o->progress_arg = &s->bar;
+    setup_tiles(s, &o->tiles);
     const status st = capture_run(o, e);
     progress_clear(&s->bar);
     return st;

@@ -41,6 +41,7 @@ static status prepare(setup *s, fidelity_options *o, error *e)
     o->threads = s->threads;
     o->progress = draw;
     o->progress_arg = &s->bar;
+    setup_tiles(s, &o->tiles);
     return OK;
 }
 

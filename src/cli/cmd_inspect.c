@@ -152,9 +152,12 @@ static status inspect_afar(const inspection *i, error *e)
 
 static status run(void *arg, error *e)
 {
-    const inspection *i = arg;
-    char folder[4096];
+    inspection *i = arg;
+    char folder[4096], tiles[4096];
+    bool chosen;
     progress bar;
+    TRY(setup_tiles_path(i->how.tiles, tiles, sizeof tiles, &chosen, e));
+    i->how.tiles = tiles[0] ? tiles : NULL;
     if (i->drafter && !i->verify) return error_set(e, E_ARG, "--drafter: only with --verify");
     if (file_exists(i->folder) && !file_is_dir(i->folder)) {
         if (!i->verify) return report_twin(i, e);
@@ -190,6 +193,8 @@ int cmd_inspect(int argc, char **argv)
           "positions of a sequence, for the memory needed", 1, 1 << 24, NULL },
         { OPTION_INT, "parallel", 0, &i.how.parallel, "N",
           "sequences at once, for the memory needed", 1, 4096, NULL },
+        { OPTION_TEXT, "tiles", 0, &i.how.tiles, "DIR",
+          "where prepared weights are kept (default: $INGOT_TILES, else your cache)", 0, 0, NULL },
         { OPTION_TEXT, "drafter-config", 0, &i.config_path, "FILE",
           "config.json for a drafter folder without one", 0, 0, NULL },
         { OPTION_FLAG, "quiet", 0, &i.quiet, NULL, "no progress", 0, 0, NULL },

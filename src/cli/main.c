@@ -32,6 +32,7 @@ static const command commands[] = {
     { "eval", "KL divergence, hidden-state distance, perplexity", cmd_eval },
     { "convert", "a king's pack to its GGUF twin and back", cmd_convert },
     { "quantize", "quantize a drafter or plain pack as MLX does", cmd_quantize },
+    { "prepare", "keep the weights on disk as they are computed with", cmd_prepare },
     { "synth", "write a pack of random weights in a real layout", cmd_synth },
     { "tokenize", "print the token ids of a text", cmd_text_tokenize },
     { "detokenize", "print the bytes that token ids stand for", cmd_text_detokenize },

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "tools/runner.h"
 #include "base/banned.h"
 
 void setup_init(setup *s)
@@ -29,6 +30,9 @@ void setup_init(setup *s)
           "force an instruction set; the results are the same bits", 0, 0, NULL },
         { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32",
           "arithmetic of the matrix products (default int8)", 0, 0, NULL },
+        { OPTION_TEXT, "tiles", 0, &s->tiles, "DIR",
+          "map prepared weights kept here; what is missing is made (default: $INGOT_TILES)", 0, 0,
+          NULL },
         { OPTION_FLAG, "offline", 0, &s->offline, NULL,
           "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
         { .kind = OPTION_END },
@@ -150,17 +154,47 @@ status setup_folder(const char *given, const char *what, bool offline, progress 
     return error_set(e, E_IO, "%s: %s: no such folder", what, given);
 }
 
+static const char *variable(const char *name)
+{
+    const char *v = getenv(name);
+    return v && *v ? v : NULL;
+}
+
+status setup_tiles_path(const char *given, char *out, size_t cap, bool *chosen, error *e)
+{
+    const char *folder = given ? given : variable("INGOT_TILES");
+    const char *cache = variable("XDG_CACHE_HOME"), *home = variable("HOME");
+    int n = 0;
+    out[0] = '\0';
+    *chosen = folder != NULL;
+    if (folder) n = snprintf(out, cap, "%s", folder);
+    else if (cache) n = snprintf(out, cap, "%s/ingot/tiles", cache);
+    else if (home) n = snprintf(out, cap, "%s/.cache/ingot/tiles", home);
+    if (n >= 0 && (size_t)n < cap) return OK;
+    return error_set(e, E_LIMIT, "--tiles: path too long");
+}
+
+void setup_note(void *arg, const char *text)
+{
+    progress_clear(arg);
+    fprintf(stderr, "ingot: %s\n", text);
+}
+
+void setup_tiles(const setup *s, runner_tiles *out)
+{
+    *out = (runner_tiles){ s->tiles_path[0] ? s->tiles_path : NULL, s->keep_tiles, setup_note };
+}
+
 status setup_resolve(setup *s, error *e)
 {
     TRY(check_cpu(s->cpu, e));
+    TRY(setup_tiles_path(s->tiles, s->tiles_path, sizeof s->tiles_path, &s->keep_tiles, e));
     progress_init(&s->bar, s->quiet);
-    const char *king = s->king ? s->king : getenv("INGOT_KING");
-    const char *drafter = s->drafter ? s->drafter : getenv("INGOT_DRAFTER");
-    if (king && !*king) king = NULL;
-    if (drafter && !*drafter) drafter = NULL;
+    const char *given = s->king && *s->king ? s->king : variable("INGOT_KING");
+    const char *drafter = s->drafter && *s->drafter ? s->drafter : variable("INGOT_DRAFTER");
     const bool use_drafter = !s->no_drafter;
-    if (king) {
-        TRY(setup_folder(king, "king", s->offline, &s->bar, s->king_path, sizeof s->king_path, e));
+    if (given) {
+        TRY(setup_folder(given, "king", s->offline, &s->bar, s->king_path, sizeof s->king_path, e));
     } else {
         TRY(shipped(s->king_path, sizeof s->king_path, "king", e));
         if (!s->quiet)
@@ -190,6 +224,9 @@ ingot_model_options setup_model_options(const setup *s)
     o.cpu = s->cpu;
     o.threads = s->threads;
     o.mode = s->mode;
+    o.tiles = s->tiles_path[0] ? s->tiles_path : NULL;
+    o.keep_tiles = s->keep_tiles;
+    o.notice = setup_note;
     return o;
 }
 

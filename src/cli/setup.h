@@ -11,16 +11,19 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3, EXIT_INTERRUPTED = 130 };
 
+struct runner_tiles; /* tools/runner.h */
+
 typedef struct setup {
     /* options */
-    const char *king, *drafter, *drafter_config, *cpu, *mode, *kv_type;
+    const char *king, *drafter, *drafter_config, *cpu, *mode, *kv_type, *tiles;
     bool no_drafter, offline, quiet, json;
     int threads, context;
     const char *cache_dir;
     uint64_t cache_mem, cache_disk;
     /* the rest */
     progress bar;
-    char king_path[4096], drafter_path[4096];
+    char king_path[4096], drafter_path[4096], tiles_path[4096];
+    bool keep_tiles; /* tiles_path was chosen, not the default one: files are made in it */
     ingot_model *model;
     ingot_engine *engine;
     option model_options[10], engine_options[3], cache_options[4], output_options[3];
@@ -39,6 +42,13 @@ void setup_hub_options(hub_options *o, progress *bar);
 /* Fills king_path and drafter_path from the options, the environment and the shipped pair (said
  * once on stderr). */
 status setup_resolve(setup *s, error *e);
+/* The folder of files of tiles: the option, $INGOT_TILES, or ingot/tiles in the user's cache; the
+ * last is empty when there is no such place. */
+status setup_tiles_path(const char *given, char *out, size_t cap, bool *chosen, error *e);
+/* Prints "ingot: TEXT" on stderr, in place of the bar `arg`. */
+void setup_note(void *arg, const char *text);
+/* Tiles for the offline tools, after setup_resolve; their progress_arg is the bar. */
+void setup_tiles(const setup *s, struct runner_tiles *out);
 /* The library's form of the model options, after setup_resolve. */
 ingot_model_options setup_model_options(const setup *s);
 /* Resolves, then opens the model. */

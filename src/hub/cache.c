@@ -7,7 +7,6 @@
 #include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/file.h"
@@ -229,14 +228,4 @@ status cache_lock(const char *path, int *fd, bool (*stop)(void *arg), void *arg,
 void cache_unlock(int fd)
 {
     if (fd >= 0) (void)close(fd);
-}
-
-status cache_want_space(const char *folder, uint64_t bytes, error *e)
-{
-    struct statvfs s;
-    if (statvfs(folder, &s) != 0) return OK; /* not known: the write will tell */
-    const uint64_t room = (uint64_t)s.f_bavail * s.f_frsize;
-    if (room >= bytes) return OK;
-    return error_set(e, E_LIMIT, "%s: %.2f GB free, want %.2f GB", folder, (double)room / 1e9,
-                     (double)bytes / 1e9);
 }

@@ -33,8 +33,6 @@ status cache_link(const cache *c, const char *commit, const char *path, const ch
 /* Waits for the lock of a file (with other programs, too); `stop` may be NULL. */
 status cache_lock(const char *path, int *fd, bool (*stop)(void *arg), void *arg, error *e);
 void cache_unlock(int fd);
-/* Fails when the file system of `folder` has less than `bytes` left. */
-status cache_want_space(const char *folder, uint64_t bytes, error *e);
 /* Creates the folders above a file. */
 status cache_make_parents(const char *path, error *e);
 

@@ -572,7 +572,7 @@ static status want_space(session *s, error *e)
         const download d = { .size = s->files[i].size, .partial = p.partial };
         bytes += s->files[i].size - download_have(&d);
     }
-    return bytes ? cache_want_space(folder, bytes + SPARE_BYTES, e) : OK;
+    return bytes ? file_want_space(folder, bytes + SPARE_BYTES, e) : OK;
 }
 
 /* Remembers what the hub does not have, as its clients do, so that nobody waits for it offline. */

@@ -33,6 +33,7 @@ struct drafter {
     pack *pack;
     drafter_config config;
     weights w;
+    load_report loaded;
     linear fc;
     const float *hidden_norm, *norm; /* [n_embd] */
     drafter_layer *layers;
@@ -85,7 +86,7 @@ static status check(const drafter *d, const king *k, error *e)
 {
     const drafter_config *c = &d->config;
     const char *folder = pack_folder(d->pack);
-    const status s = config_check_pair(c, king_get_config(k), e);
+    const status s = k ? config_check_pair(c, king_get_config(k), e) : OK;
     if (s) return error_prefix(e, s, "%s", folder);
     if (c->window < 2) {
         return error_set(e, E_UNSUPPORTED, "%s: sliding_window: found %d, want 2 or more", folder,
@@ -98,9 +99,10 @@ static status check(const drafter *d, const king *k, error *e)
     return OK;
 }
 
-static status open_drafter(drafter *d, const king *k, compute *c, compute_mode mode, error *e)
+static status open_drafter(drafter *d, const king *k, compute *c, const load_options *o, error *e)
 {
     const drafter_config *dc = &d->config;
+    const compute_mode mode = o->mode;
     TRY(check(d, k, e));
     /* A position takes the place of the one a ring earlier: no row of the block sees that far back.
      */
@@ -118,10 +120,11 @@ static status open_drafter(drafter *d, const king *k, compute *c, compute_mode m
     TRY(weights_vector(&d->w, d->pack, "norm.weight", dc->n_embd, &d->norm, e));
     TRY(selector_plan(&d->selector, &d->w, d->pack, dc, e));
     TRY(compute_rope_new(&d->angles, dc->rope_theta, dc->head_dim, e));
-    return weights_load(&d->w, d->pack, c, NULL, NULL, e);
+    return load_weights(&d->w, d->pack, c, o, &d->loaded, e);
 }
 
-status drafter_open(drafter **out, pack *p, const king *k, compute *c, compute_mode mode, error *e)
+status drafter_open(drafter **out, pack *p, const king *k, compute *c, const load_options *o,
+                    error *e)
 {
     if (pack_get_kind(p) != PACK_DRAFTER) {
         return error_set(e, E_UNSUPPORTED, "%s: found a language model, want a DFlash 2 drafter",
@@ -132,7 +135,7 @@ status drafter_open(drafter **out, pack *p, const king *k, compute *c, compute_m
     d->pack = p;
     d->config = *pack_drafter(p);
     weights_init(&d->w);
-    const status s = open_drafter(d, k, c, mode, e);
+    const status s = open_drafter(d, k, c, o, e);
     if (s) {
         drafter_close(d);
         return s;
@@ -158,6 +161,11 @@ const drafter_config *drafter_get_config(const drafter *d)
 size_t drafter_tile_bytes(const drafter *d)
 {
     return d->w.bytes;
+}
+
+const load_report *drafter_load_report(const drafter *d)
+{
+    return &d->loaded;
 }
 
 /* ---- context of one sequence ---- */

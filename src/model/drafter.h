@@ -13,11 +13,13 @@ typedef struct drafter_work drafter_work;
 typedef struct draft_state draft_state;
 
 /* Refuses (E_UNSUPPORTED) a drafter whose widths, vocabulary or layer ids do not fit the king,
- * naming both. */
-status drafter_open(drafter **out, pack *p, const king *k, compute *c, compute_mode mode, error *e);
+ * naming both; without a king (NULL) it is opened but cannot draft. */
+status drafter_open(drafter **out, pack *p, const king *k, compute *c, const load_options *o,
+                    error *e);
 void drafter_close(drafter *d);
 const drafter_config *drafter_get_config(const drafter *d);
 size_t drafter_tile_bytes(const drafter *d);
+const load_report *drafter_load_report(const drafter *d);
 
 /* ---- context of one sequence ---- */
 status drafter_state_new(draft_state **out, const drafter *d, error *e);

@@ -27,6 +27,7 @@ struct king {
     king_config config;
     compute_mode mode;
     weights w;
+    load_report loaded;
     king_layer *layers;
     const float *final_norm;
     linear head;
@@ -56,7 +57,7 @@ static status plan_layer(king *k, int i, error *e)
     return mlp_plan(&l->mlp, &k->w, k->pack, prefix, c->n_embd, c->n_ff, k->mode, e);
 }
 
-static status open_king(king *k, compute *c, const king_options *o, error *e)
+static status open_king(king *k, compute *c, const load_options *o, error *e)
 {
     const king_config *kc = &k->config;
     k->layers = mem_array((size_t)kc->n_layer, sizeof *k->layers);
@@ -67,10 +68,10 @@ static status open_king(king *k, compute *c, const king_options *o, error *e)
     TRY(weights_vector(&k->w, k->pack, "model.norm.weight", kc->n_embd, &k->final_norm, e));
     TRY(weights_matrix(&k->w, k->pack, "lm_head", kc->n_vocab, kc->n_embd, k->mode, &k->head, e));
     TRY(compute_rope_new(&k->angles, kc->rope_theta, kc->rotary_dim, e));
-    return weights_load(&k->w, k->pack, c, o->progress, o->arg, e);
+    return load_weights(&k->w, k->pack, c, o, &k->loaded, e);
 }
 
-status king_open(king **out, pack *p, compute *c, const king_options *o, error *e)
+status king_open(king **out, pack *p, compute *c, const load_options *o, error *e)
 {
     if (pack_get_kind(p) == PACK_DRAFTER) {
         return error_set(e, E_ARG, "%s: found a drafter, want a king", pack_folder(p));
@@ -114,9 +115,14 @@ size_t king_tile_bytes(const king *k)
     return k->w.bytes;
 }
 
+const load_report *king_load_report(const king *k)
+{
+    return &k->loaded;
+}
+
 int64_t king_code3(const king *k)
 {
-    return k->w.code3;
+    return weights_code3(&k->w);
 }
 
 /* ---- the memory of a pass ---- */
@@ -296,8 +302,10 @@ void king_forward(const king *k, compute *c, king_work *w, king_job *jobs, int n
     p->c = c;
     enter(k, w, jobs, n_jobs);
     const size_t all = (size_t)p->rows * (size_t)d;
+    const int layers = hook && hook->layers ? hook->layers : kc->n_layer;
     int n_gdn = 0, n_attention = 0;
-    for (int i = 0; i < kc->n_layer; i++) {
+    CHECK(layers <= kc->n_layer);
+    for (int i = 0; i < layers; i++) {
         const king_layer *l = &k->layers[i];
         compute_rmsnorm(c, w->n, w->h, l->input_norm, p->rows, d, kc->eps);
         if (l->is_attention) {

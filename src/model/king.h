@@ -5,25 +5,19 @@
  * docs/model.md. */
 #ifndef MODEL_KING_H
 #define MODEL_KING_H
+#include "model/load.h"
 #include "model/state.h"
 
 typedef struct king king;
 typedef struct king_work king_work;
 
-typedef struct king_options {
-    compute_mode mode;
-    void (*progress)(void *arg, uint64_t done,
-                     uint64_t total); /* bytes of tiles; may be NULL; caller's thread */
-    void *arg;
-} king_options;
-
-/* Repacks the weights into tiles, giving source pages back; the pack stays open for the embedding.
- */
-status king_open(king **out, pack *p, compute *c, const king_options *o, error *e);
+/* Makes or maps the tiles (load.h); the pack stays open for the embedding. */
+status king_open(king **out, pack *p, compute *c, const load_options *o, error *e);
 void king_close(king *k);
 const king_config *king_get_config(const king *k);
 compute_mode king_mode(const king *k);
 size_t king_tile_bytes(const king *k);
+const load_report *king_load_report(const king *k);
 int64_t king_code3(const king *k); /* ternary codes of value 3 met */
 
 /* max_rows: rows of one pass; max_logits: rows that may ask for logits; taps: layer ids whose
@@ -50,6 +44,8 @@ typedef struct king_job {
 typedef struct king_hook {
     void (*hidden)(void *arg, int layer, const float *h, int rows);
     void *arg;
+    int layers; /* 0: all; else the pass skips those behind so many: for timing, its results are
+                   void */
 } king_hook;
 void king_forward(const king *k, compute *c, king_work *w, king_job *jobs, int n_jobs,
                   const king_hook *hook);

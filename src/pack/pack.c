@@ -682,19 +682,31 @@ status pack_vector(const pack *p, const char *name, int64_t n, float *out, error
     return pack_values(p, name, 1, &n, out, e);
 }
 
-static void drop(const pack *p, const tensor *t)
+typedef void advice(const file_map *m, size_t from, size_t to);
+
+static void advise(const pack *p, const tensor *t, advice *fn)
 {
     if (!t) return;
     const safetensors *f = &p->shards.files[t->file];
     const size_t from = (size_t)(t->data - f->bytes);
-    file_map_drop(&f->map, from, from + (size_t)t->bytes);
+    fn(&f->map, from, from + (size_t)t->bytes);
+}
+
+static void advise_matrix(const pack *p, const matrix *m, advice *fn)
+{
+    advise(p, m->weight, fn);
+    advise(p, m->scales, fn);
+    advise(p, m->biases, fn);
+}
+
+void pack_ahead(const pack *p, const matrix *m)
+{
+    advise_matrix(p, m, file_map_ahead);
 }
 
 void pack_drop(const pack *p, const matrix *m)
 {
-    drop(p, m->weight);
-    drop(p, m->scales);
-    drop(p, m->biases);
+    advise_matrix(p, m, file_map_drop);
 }
 
 void pack_drop_all(const pack *p)

@@ -48,6 +48,8 @@ status pack_values(const pack *p, const char *name, int rank, const int64_t *sha
                    error *e);
 status pack_vector(const pack *p, const char *name, int64_t n, float *out, error *e); /* rank 1 */
 
+/* The pages of a matrix will be wanted soon: the system may begin to read them. */
+void pack_ahead(const pack *p, const matrix *m);
 /* The pages of a matrix go back to the system; reading it again faults them in from disk. */
 void pack_drop(const pack *p, const matrix *m);
 void pack_drop_all(const pack *p);

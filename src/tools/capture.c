@@ -123,7 +123,7 @@ static status run_chunk(capture *p, int n, error *e)
     const int32_t *ids = p->in.ids[p->sequence] + p->row;
     const bool last = p->row + n == p->in.len[p->sequence];
     const int logits_from = p->o->logits != CAPTURE_LAST ? 0 : last ? n - 1 : n;
-    const king_hook hook = { keep_hidden, p };
+    const king_hook hook = { .hidden = keep_hidden, .arg = p };
     const float *logits;
     TRY(safetensors_writer_put(p->writer, p->out[p->sequence].tokens,
                                sizeof *ids * (uint64_t)p->row, ids, sizeof *ids * (uint64_t)n, e));
@@ -143,9 +143,15 @@ static status open_all(capture *p, error *e)
         return error_set(e, E_ARG, "--out: %s is the token file itself", o->out);
     TRY(runner_read_sequences(&p->in, o->tokens, e));
     TRY(runner_keep_shard(&p->in, o->shard, o->shards, o->tokens, e));
-    const runner_options ro = { o->king,     o->f32,         o->cpu,
-                                o->threads,  p->in.longest,  o->logits != CAPTURE_LAST,
-                                o->progress, o->progress_arg };
+    const runner_options ro = { .king = o->king,
+                                .f32 = o->f32,
+                                .cpu = o->cpu,
+                                .threads = o->threads,
+                                .max_len = p->in.longest,
+                                .all_logits = o->logits != CAPTURE_LAST,
+                                .progress = o->progress,
+                                .progress_arg = o->progress_arg,
+                                .tiles = o->tiles };
     TRY(runner_open(&p->run, &ro, e));
     const king_config *kc = king_get_config(p->run.k);
     TRY(runner_check_sequences(&p->in, o->tokens, kc->n_vocab, kc->max_positions, e));

@@ -23,6 +23,7 @@ typedef struct capture_options {
     int threads;
     runner_progress *progress; /* may be NULL */
     void *progress_arg;
+    runner_tiles tiles;
 } capture_options;
 
 status capture_run(const capture_options *o, error *e);

@@ -292,7 +292,8 @@ static status compare_chunk(comparison *c, int i, fidelity_sequence *out, int ro
 {
     const int32_t *ids = c->in.ids[i] + row;
     keeper mine = { c, c->mine.hidden }, theirs = { c, c->theirs.hidden };
-    const king_hook mine_hook = { keep, &mine }, theirs_hook = { keep, &theirs };
+    const king_hook mine_hook = { .hidden = keep, .arg = &mine };
+    const king_hook theirs_hook = { .hidden = keep, .arg = &theirs };
     TRY(runner_run(&c->king, ids, n, 0, &mine_hook, &c->mine.logits, e));
     if (!c->capture.path)
         TRY(runner_run(&c->teacher, ids, n, 0, &theirs_hook, &c->theirs.logits, e));
@@ -330,6 +331,19 @@ static status read_tokens(comparison *c, error *e)
         return error_set(e, E_ARG, "eval kl: want --tokens FILE when --against names a king");
     TRY(runner_read_sequences(&c->in, c->o->tokens, e));
     return runner_keep_shard(&c->in, c->o->shard, c->o->shards, c->o->tokens, e);
+}
+
+static runner_options runner_of(const fidelity_options *o, int longest)
+{
+    return (runner_options){ .king = o->king,
+                             .f32 = o->f32,
+                             .cpu = o->cpu,
+                             .threads = o->threads,
+                             .max_len = longest,
+                             .all_logits = true,
+                             .progress = o->progress,
+                             .progress_arg = o->progress_arg,
+                             .tiles = o->tiles };
 }
 
 static status open_teacher(comparison *c, const runner_options *like, error *e)
@@ -372,8 +386,7 @@ static status open_all(comparison *c, error *e)
     const bool folder = file_is_dir(o->against);
     TRY(folder ? read_tokens(c, e) : open_capture(c, e));
     if (!folder && o->tokens) TRY(check_tokens(c, e));
-    const runner_options ro = { o->king,       o->f32, o->cpu,      o->threads,
-                                c->in.longest, true,   o->progress, o->progress_arg };
+    const runner_options ro = runner_of(o, c->in.longest);
     TRY(runner_open(&c->king, &ro, e));
     const king_config *kc = king_get_config(c->king.k);
     TRY(runner_check_sequences(&c->in, folder ? o->tokens : o->against, kc->n_vocab,
@@ -719,8 +732,7 @@ status fidelity_perplexity(const fidelity_options *o, const sequences *windows, 
                            error *e)
 {
     runner r = { 0 };
-    const runner_options ro = { o->king,          o->f32, o->cpu,      o->threads,
-                                windows->longest, true,   o->progress, o->progress_arg };
+    const runner_options ro = runner_of(o, windows->longest);
     double sum = 0, squares = 0;
     uint64_t done = 0;
     *out = (perplexity){ 0 };

@@ -24,6 +24,7 @@ typedef struct fidelity_options {
     int threads;
     runner_progress *progress;
     void *progress_arg;
+    runner_tiles tiles;
 } fidelity_options;
 
 enum { FIDELITY_MAX_LAYERS = 512 };

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "base/jsonw.h"
 #include "model/state.h"
+#include "model/tilefile.h"
 #include "base/banned.h"
 
 /* ---- numbers ---- */
@@ -63,6 +64,10 @@ status inspect_need(const pack *p, const inspect_options *o, inspect_memory *out
                          pack_folder(p), out->context, out->parallel, limit);
     }
     TRY(need_weights(p, out, e));
+    if (o->tiles && *pack_identity(p)) {
+        TRY(tilefile_path(p, o->tiles, out->tiles_file, e));
+        if (!file_exists(out->tiles_file)) out->tiles_file[0] = '\0';
+    }
     kv_layout kv = { 0 };
     uint64_t pages = ((uint64_t)out->context + KV_PAGE - 1) / KV_PAGE;
     if (k) {
@@ -205,6 +210,7 @@ static void write_memory(const inspect_memory *n, buf *out)
     buf_printf(out, "memory      for %d sequence%s of %d positions\n", n->parallel,
                n->parallel == 1 ? "" : "s", n->context);
     line_bytes(out, "tiles", n->tiles, "matrices as they are computed with");
+    if (n->tiles_file[0]) buf_printf(out, "  %-10s %10s  %s\n", "", "shared:", n->tiles_file);
     line_bytes(out, "values", n->values, "norms, convolutions, gates");
     if (n->state) line_bytes(out, "state", n->state, "recurrent state, windows, tapes");
     line_bytes(out, "keys", n->kv, "keys and values, f16");
@@ -301,6 +307,9 @@ static void put_memory(jsonw *w, const inspect_memory *n)
     put_int(w, "context", n->context);
     put_int(w, "parallel", n->parallel);
     put_u64(w, "tiles", n->tiles);
+    jsonw_key(w, "tiles_file");
+    if (n->tiles_file[0]) jsonw_text(w, n->tiles_file);
+    else jsonw_null(w);
     put_u64(w, "values", n->values);
     put_u64(w, "state", n->state);
     put_u64(w, "kv", n->kv);

@@ -6,21 +6,23 @@
 #include "pack/pack.h"
 
 typedef struct inspect_options {
-    int context;  /* positions; 0: 8,192, or the model's limit if that is less */
-    int parallel; /* sequences; 0: 1 */
-    bool json;    /* one JSON object instead of lines of text */
-    bool tensors; /* list every tensor of the files, too */
+    int context;       /* positions; 0: 8,192, or the model's limit if that is less */
+    int parallel;      /* sequences; 0: 1 */
+    bool json;         /* one JSON object instead of lines of text */
+    bool tensors;      /* list every tensor of the files, too */
+    const char *tiles; /* folder in which files of tiles are looked for, or NULL */
 } inspect_options;
 
 /* Bytes. */
 typedef struct inspect_memory {
     int context, parallel;
-    uint64_t tiles;  /* matrices, repacked */
-    uint64_t values; /* norms, convolutions and the like, as f32 */
-    uint64_t mapped; /* embedding and codebooks: stay in the files, read by row */
-    uint64_t state;  /* of all sequences: recurrent state, convolution windows, tapes */
-    uint64_t kv;     /* of all sequences: keys and values in f16; a drafter's rings */
-    uint64_t total;  /* of the above but `mapped` */
+    char tiles_file[4096]; /* that holds the tiles, to be mapped and shared; empty: none */
+    uint64_t tiles;        /* matrices, repacked */
+    uint64_t values;       /* norms, convolutions and the like, as f32 */
+    uint64_t mapped;       /* embedding and codebooks: stay in the files, read by row */
+    uint64_t state;        /* of all sequences: recurrent state, convolution windows, tapes */
+    uint64_t kv;           /* of all sequences: keys and values in f16; a drafter's rings */
+    uint64_t total;        /* of the above but `mapped` */
 } inspect_memory;
 
 /* E_ARG when the context exceeds the model's limit. */

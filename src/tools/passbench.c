@@ -113,12 +113,6 @@ static void time_decode(bench *b)
 
 /* ---- opening ---- */
 
-static void loading(void *arg, uint64_t done, uint64_t total)
-{
-    const passbench_options *o = arg;
-    if (o->progress) o->progress(o->progress_arg, "loading king", done, total);
-}
-
 /* What fits the model's context, in the order given. */
 static int fitting(int *to, const int *from, int n, int most)
 {
@@ -146,7 +140,8 @@ static status open_all(bench *b, error *e)
 {
     const passbench_options *o = b->o;
     const compute_options co = { o->cpu, o->threads };
-    const king_options ko = { COMPUTE_INT8, loading, (void *)o };
+    runner_watch watch = { o->progress, o->tiles.notice, o->progress_arg };
+    const load_options ko = runner_loading(COMPUTE_INT8, &o->tiles, &watch);
     kv_layout layout;
     TRY(pack_open(&b->pack, o->king, NULL, e));
     if (!pack_king(b->pack))

@@ -20,6 +20,7 @@ typedef struct passbench_options {
     int depths[PASSBENCH_MOST],
         n_depths; /* positions before a decode; what the model cannot hold is left out */
     runner_progress *progress;
+    runner_tiles tiles;
     void *progress_arg;
 } passbench_options;
 

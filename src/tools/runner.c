@@ -8,15 +8,32 @@ enum { MOST_FILE_BYTES = 1 << 30 };
 
 static void loading(void *arg, uint64_t done, uint64_t total)
 {
-    const runner_options *o = arg;
-    if (o->progress) o->progress(o->progress_arg, "loading king", done, total);
+    const runner_watch *w = arg;
+    if (w->progress) w->progress(w->arg, "loading king", done, total);
+}
+
+static void notice(void *arg, const char *text)
+{
+    const runner_watch *w = arg;
+    if (w->notice) w->notice(w->arg, text);
+}
+
+load_options runner_loading(compute_mode mode, const runner_tiles *tiles, runner_watch *watch)
+{
+    return (load_options){ .mode = mode,
+                           .folder = tiles->folder,
+                           .tiles = tiles->keep ? LOAD_KEEP : LOAD_FIND,
+                           .progress = loading,
+                           .notice = notice,
+                           .arg = watch };
 }
 
 status runner_open(runner *r, const runner_options *o, error *e)
 {
     *r = (runner){ .king_path = o->king };
     const compute_options co = { o->cpu, o->threads };
-    const king_options ko = { o->f32 ? COMPUTE_F32 : COMPUTE_INT8, loading, (void *)o };
+    runner_watch watch = { o->progress, o->tiles.notice, o->progress_arg };
+    const load_options ko = runner_loading(o->f32 ? COMPUTE_F32 : COMPUTE_INT8, &o->tiles, &watch);
     kv_layout layout;
     TRY(pack_open(&r->pack, o->king, NULL, e));
     if (!pack_king(r->pack))

@@ -10,6 +10,13 @@ enum { RUNNER_CHUNK = 64 }; /* most rows of a pass */
 
 typedef void runner_progress(void *arg, const char *what, uint64_t done, uint64_t total);
 
+/* Files of tiles that loading may use (model/load.h). */
+typedef struct runner_tiles {
+    const char *folder;                          /* NULL: none */
+    bool keep;                                   /* make those that it lacks */
+    void (*notice)(void *arg, const char *text); /* may be NULL; with progress_arg */
+} runner_tiles;
+
 typedef struct runner_options {
     const char *king; /* folder */
     bool f32;         /* float32 activations, keys and values; else int8 and f16 */
@@ -18,8 +25,16 @@ typedef struct runner_options {
     int max_len;               /* of a sequence */
     bool all_logits;           /* every row may ask for logits, else one of a pass */
     runner_progress *progress; /* may be NULL */
+    runner_tiles tiles;
     void *progress_arg;
 } runner_options;
+
+/* What the callbacks of loading are given. */
+typedef struct runner_watch {
+    runner_progress *progress;
+    void (*notice)(void *arg, const char *text);
+    void *arg;
+} runner_watch;
 
 typedef struct runner {
     const char *king_path;
@@ -31,6 +46,8 @@ typedef struct runner {
     state *state;
 } runner;
 
+/* How a king is loaded with these; `progress` gets "loading king". */
+load_options runner_loading(compute_mode mode, const runner_tiles *tiles, runner_watch *watch);
 status runner_open(runner *r, const runner_options *o,
                    error *e); /* after a failure too: runner_close */
 void runner_close(runner *r);

@@ -23,7 +23,8 @@ static void pair_open(pair *v, const char *folder, const char *config_path)
                                            .taps = taps,
                                            .n_taps = 2 });
     EXPECT_OK(pack_open(&v->p, folder, config_path, &e), e);
-    EXPECT_OK(drafter_open(&v->d, v->p, v->f.k, v->f.c, COMPUTE_F32, &e), e);
+    EXPECT_OK(drafter_open(&v->d, v->p, v->f.k, v->f.c, &(load_options){ .mode = COMPUTE_F32 }, &e),
+              e);
     EXPECT_OK(drafter_work_new(&v->w, v->d, 24, &e), e);
 }
 
@@ -231,7 +232,7 @@ static void check_context_rows(const pair *v, const float *rows, const safetenso
     weights_init(&w);
     EXPECT_OK(weights_matrix(&w, v->p, "fc", WIDTH, 2 * WIDTH, COMPUTE_F32, &fc, &e), e);
     EXPECT_OK(weights_vector(&w, v->p, "hidden_norm.weight", WIDTH, &norm, &e), e);
-    EXPECT_OK(weights_load(&w, v->p, v->f.c, NULL, NULL, &e), e);
+    EXPECT_OK(weights_fill(&w, v->p, v->f.c, NULL, NULL, &e), e);
     void *memory = mem_alloc(weights_act_bytes(&w, INSIDE_ROWS));
     linear_apply_one(v->f.c, memory, &fc, x, rows, INSIDE_ROWS);
     compute_rmsnorm(v->f.c, y, x, norm, INSIDE_ROWS, WIDTH, drafter_get_config(v->d)->eps);

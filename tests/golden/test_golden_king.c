@@ -137,7 +137,7 @@ static void check_prompts(const golden_pack *p)
         EXPECT_OK(state_begin(s, n, ROWS_FINAL, &e), e);
         king_job job = { .state = s, .tokens = tokens, .n = n };
         layer_check check = { &g, p->prefix, f.config->n_embd, 0, &f };
-        const king_hook hook = { check_hidden, &check };
+        const king_hook hook = { .hidden = check_hidden, .arg = &check };
         king_forward(f.k, f.c, f.w, &job, 1, &hook);
         EXPECT_INT(job.bad_layer, -1);
         state_commit(s, n);

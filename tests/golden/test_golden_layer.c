@@ -41,7 +41,7 @@ static void half_open(half *b)
     EXPECT_OK(mlp_plan(&b->attention_mlp, &b->w, p, "model.layers.3", c->n_embd, c->n_ff,
                        COMPUTE_F32, &e),
               e);
-    EXPECT_OK(weights_load(&b->w, p, b->f.c, NULL, NULL, &e), e);
+    EXPECT_OK(weights_fill(&b->w, p, b->f.c, NULL, NULL, &e), e);
     EXPECT_OK(compute_rope_new(&b->angles, c->rope_theta, c->rotary_dim, &e), e);
     b->s = fixture_state(&b->f);
     EXPECT_OK(state_begin(b->s, ROWS, ROWS_FINAL, &e), e);

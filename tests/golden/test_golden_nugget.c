@@ -128,7 +128,7 @@ static void check_drafted(int block)
     drafter_work *dw;
     nugget_open(&f, COMPUTE_F32);
     EXPECT_OK(pack_open(&p, NUGGET "drafter-q8", NULL, &e), e);
-    EXPECT_OK(drafter_open(&d, p, f.k, f.c, COMPUTE_F32, &e), e);
+    EXPECT_OK(drafter_open(&d, p, f.k, f.c, &(load_options){ .mode = COMPUTE_F32 }, &e), e);
     EXPECT_OK(drafter_work_new(&dw, d, 64, &e), e);
     json_doc *doc = golden_json(NUGGET "golden.json");
     const json_node *prompts = json_get(json_root(doc), "prompts");

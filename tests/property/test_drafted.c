@@ -24,7 +24,8 @@ static void pair_open(pair *v, const char *folder)
                                            .taps = taps,
                                            .n_taps = 3 });
     EXPECT_OK(pack_open(&v->p, folder, NULL, &e), e);
-    EXPECT_OK(drafter_open(&v->d, v->p, v->f.k, v->f.c, COMPUTE_INT8, &e), e);
+    EXPECT_OK(
+        drafter_open(&v->d, v->p, v->f.k, v->f.c, &(load_options){ .mode = COMPUTE_INT8 }, &e), e);
     EXPECT_OK(drafter_work_new(&v->w, v->d, 64, &e), e);
     v->golden = golden_json(NUGGET "golden.json");
     v->vocab = (size_t)v->f.config->n_vocab;

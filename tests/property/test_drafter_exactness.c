@@ -24,7 +24,7 @@ static void pair_open(pair *v, const random_pack *k, const random_pack *d, compu
                                            .taps = taps,
                                            .n_taps = 2 });
     EXPECT_OK(pack_open(&v->p, d->dir, NULL, &e), e);
-    EXPECT_OK(drafter_open(&v->d, v->p, v->f.k, v->f.c, mode, &e), e);
+    EXPECT_OK(drafter_open(&v->d, v->p, v->f.k, v->f.c, &(load_options){ .mode = mode }, &e), e);
     EXPECT_OK(drafter_work_new(&v->w, v->d, 30, &e), e);
 }
 

@@ -40,7 +40,7 @@ static inline void fixture_open(fixture *f, fixture_options o)
     const compute_options co = { .cpu = o.cpu, .threads = o.threads ? o.threads : 1 };
     EXPECT_OK(compute_open(&f->c, &co, &e), e);
     EXPECT_OK(pack_open(&f->p, o.folder, NULL, &e), e);
-    const king_options ko = { .mode = o.mode };
+    const load_options ko = { .mode = o.mode };
     EXPECT_OK(king_open(&f->k, f->p, f->c, &ko, &e), e);
     f->config = king_get_config(f->k);
     const int rows = o.rows ? o.rows : 96;

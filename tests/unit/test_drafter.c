@@ -21,7 +21,7 @@ static void pair_open(pair *v, const char *folder, compute_mode mode)
         &v->f,
         (fixture_options){ .folder = PACKS "king-tiny", .mode = mode, .kv = KV_F16, .threads = 2 });
     EXPECT_OK(pack_open(&v->p, folder, NULL, &e), e);
-    EXPECT_OK(drafter_open(&v->d, v->p, v->f.k, v->f.c, mode, &e), e);
+    EXPECT_OK(drafter_open(&v->d, v->p, v->f.k, v->f.c, &(load_options){ .mode = mode }, &e), e);
     EXPECT_OK(drafter_work_new(&v->w, v->d, 48, &e), e);
     EXPECT_OK(safetensors_open(&g, PACKS "drafter-tiny-taps.safetensors", &e), e);
     v->rows = golden_f32(&g, "taps", CONTEXT * WIDTH);
@@ -280,7 +280,8 @@ TEST(R079_a_drafter_of_another_king_is_refused)
     for (int i = 0; i < 2; i++) { /* another hidden size; another vocabulary */
         fixture_open(&f, (fixture_options){ .folder = others[i], .kv = KV_F16 });
         EXPECT_OK(pack_open(&p, PACKS "drafter-tiny-q8", NULL, &e), e);
-        EXPECT_INT(drafter_open(&d, p, f.k, f.c, COMPUTE_INT8, &e), E_UNSUPPORTED);
+        EXPECT_INT(drafter_open(&d, p, f.k, f.c, &(load_options){ .mode = COMPUTE_INT8 }, &e),
+                   E_UNSUPPORTED);
         EXPECT(strstr(e.text, i == 0 ? "hidden size 512" : "1024") != NULL);
         EXPECT(strstr(e.text, i == 0 ? "128" : "4096") != NULL);
         pack_close(p);
@@ -288,7 +289,8 @@ TEST(R079_a_drafter_of_another_king_is_refused)
     }
     fixture_open(&f, (fixture_options){ .folder = PACKS "king-tiny", .kv = KV_F16 });
     EXPECT_OK(pack_open(&p, PACKS "qwen35-tiny-bf16", NULL, &e), e);
-    EXPECT_INT(drafter_open(&d, p, f.k, f.c, COMPUTE_INT8, &e), E_UNSUPPORTED);
+    EXPECT_INT(drafter_open(&d, p, f.k, f.c, &(load_options){ .mode = COMPUTE_INT8 }, &e),
+               E_UNSUPPORTED);
     pack_close(p);
     fixture_close(&f);
 }
@@ -438,10 +440,11 @@ TEST(short_memory_is_reported_and_leaks_nothing)
     drafter *d;
     draft_state *s;
     drafter_work *w;
+    const load_options how = { .mode = COMPUTE_INT8 };
     for (int what = 0; what < 3; what++) {
         for (int n = 1;; n++) {
             mem_fail_after(n);
-            const status got = what == 0   ? drafter_open(&d, v.p, v.f.k, v.f.c, COMPUTE_INT8, &e)
+            const status got = what == 0   ? drafter_open(&d, v.p, v.f.k, v.f.c, &how, &e)
                                : what == 1 ? drafter_state_new(&s, v.d, &e)
                                            : drafter_work_new(&w, v.d, 8, &e);
             mem_fail_after(0);

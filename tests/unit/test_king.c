@@ -21,7 +21,7 @@ TEST(refuses_a_drafter_and_bad_sizes)
     king_work *w;
     open_tiny(&f, COMPUTE_INT8);
     EXPECT_OK(pack_open(&p, PACKS "drafter-tiny-q8", NULL, &e), e);
-    EXPECT_INT(king_open(&k, p, f.c, &(king_options){ .mode = COMPUTE_INT8 }, &e), E_ARG);
+    EXPECT_INT(king_open(&k, p, f.c, &(load_options){ .mode = COMPUTE_INT8 }, &e), E_ARG);
     EXPECT(strstr(e.text, "drafter") != NULL);
     pack_close(p);
     const int beyond = f.config->n_layer;
@@ -52,7 +52,8 @@ TEST(progress_reaches_the_tiles)
     progress seen = { 0 };
     EXPECT_OK(compute_open(&c, &(compute_options){ .threads = 2 }, &e), e);
     EXPECT_OK(pack_open(&p, PACKS "king-tiny", NULL, &e), e);
-    EXPECT_OK(king_open(&k, p, c, &(king_options){ COMPUTE_INT8, note_progress, &seen }, &e), e);
+    EXPECT_OK(king_open(&k, p, c, &(load_options){ .progress = note_progress, .arg = &seen }, &e),
+              e);
     EXPECT_INT(seen.last, king_tile_bytes(k));
     EXPECT_INT(seen.total, king_tile_bytes(k));
     EXPECT(seen.calls > 20);
@@ -117,7 +118,7 @@ TEST(taps_are_layer_outputs_side_by_side)
                          { .state = other, .tokens = tokens + 3, .n = 2, .logits_from = 2 } };
     const size_t n = (size_t)f.config->n_embd;
     hidden kept = { .n = n };
-    king_forward(f.k, f.c, f.w, jobs, 2, &(king_hook){ keep_hidden, &kept });
+    king_forward(f.k, f.c, f.w, jobs, 2, &(king_hook){ .hidden = keep_hidden, .arg = &kept });
     for (size_t row = 0; row < 5; row++) {
         const float *got = row < 3 ? jobs[0].taps + row * 2 * n : jobs[1].taps + (row - 3) * 2 * n;
         EXPECT_BITS(got, kept.layer[0] + row * n, n);
@@ -228,7 +229,7 @@ TEST(short_memory_while_opening_is_reported)
     int n = 1;
     for (;; n++) {
         mem_fail_after(n);
-        const status got = king_open(&k, p, c, &(king_options){ .mode = COMPUTE_INT8 }, &e);
+        const status got = king_open(&k, p, c, &(load_options){ .mode = COMPUTE_INT8 }, &e);
         mem_fail_after(0);
         if (got == OK) break;
         EXPECT_INT(got, E_NOMEM);
@@ -253,7 +254,7 @@ TEST(R098_loading_does_not_double_memory)
     EXPECT_OK(compute_open(&c, &(compute_options){ .threads = 2 }, &e), e);
     EXPECT_OK(pack_open(&source, p.dir, NULL, &e), e);
     const size_t before = mem_rss();
-    EXPECT_OK(king_open(&k, source, c, &(king_options){ .mode = COMPUTE_INT8 }, &e), e);
+    EXPECT_OK(king_open(&k, source, c, &(load_options){ .mode = COMPUTE_INT8 }, &e), e);
     const size_t tiles = king_tile_bytes(k), grown = mem_rss() - before,
                  peak = mem_peak_rss() - before;
     EXPECT(tiles > 100 << 20);

@@ -72,7 +72,7 @@ static void check(compute_mode mode, double limit)
                                 (size_t)n_out[i] };
     }
     l[4].mode = COMPUTE_F32; /* one that insists on f32, as some of the drafter's do */
-    EXPECT_OK(weights_load(&w, p, c, NULL, NULL, &e), e);
+    EXPECT_OK(weights_fill(&w, p, c, NULL, NULL, &e), e);
     void *room = mem_alloc(weights_act_bytes(&w, ROWS));
     float x[ROWS * WIDTH], wide[ROWS * (WIDTH + 32)], y[ROWS * 1024];
     rng r = { 4 };

@@ -15,7 +15,7 @@ static void load(weights *w, linear *l, const pack *p, int threads)
                              &l[1], &e),
               e);
     EXPECT_OK(weights_matrix(w, p, "lm_head", 1024, 512, COMPUTE_INT8, &l[2], &e), e);
-    EXPECT_OK(weights_load(w, p, c, NULL, NULL, &e), e);
+    EXPECT_OK(weights_fill(w, p, c, NULL, NULL, &e), e);
     compute_close(c);
 }
 
@@ -92,7 +92,7 @@ TEST(a_scale_that_is_no_number_is_refused_by_module)
     EXPECT_OK(compute_open(&c, &(compute_options){ .threads = 3 }, &e), e);
     EXPECT_OK(pack_open(&p, source.dir, NULL, &e), e);
     const int64_t live = mem_live();
-    EXPECT_INT(king_open(&k, p, c, &(king_options){ .mode = COMPUTE_INT8 }, &e), E_FORMAT);
+    EXPECT_INT(king_open(&k, p, c, &(load_options){ .mode = COMPUTE_INT8 }, &e), E_FORMAT);
     EXPECT(strstr(e.text, "model.layers.1.mlp.down_proj") != NULL);
     EXPECT_INT(mem_live(), live);
     pack_close(p);
@@ -117,8 +117,8 @@ TEST(codes_of_value_3_are_counted_and_computed)
     EXPECT_OK(pack_open(&p, source.dir, NULL, &e), e);
     weights_init(&w);
     EXPECT_OK(weights_matrix(&w, p, "lm_head", 1024, 512, COMPUTE_INT8, &l, &e), e);
-    EXPECT_OK(weights_load(&w, p, c, NULL, NULL, &e), e);
-    EXPECT_INT(w.code3, 5);
+    EXPECT_OK(weights_fill(&w, p, c, NULL, NULL, &e), e);
+    EXPECT_INT(weights_code3(&w), 5);
     float got[512], want[512], scale[4];
     EXPECT_OK(pack_matrix(p, "lm_head", 1024, 512, &m, &e), e);
     tile_row(&l.w, 0, got);

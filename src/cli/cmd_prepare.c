@@ -1,0 +1,113 @@
+/* cmd_prepare.c - `ingot prepare`: the weights of a pack kept on disk as they are computed with,
+ * for instant starts. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/jsonw.h"
+#include "cli/cmd.h"
+#include "cli/setup.h"
+#include "tools/prepare.h"
+#include "base/banned.h"
+
+enum { MOST_OUTPUT = 1 << 16 };
+
+typedef struct preparing {
+    const char *pack, *tiles;
+    bool json, quiet, offline;
+    prepare_options o;
+} preparing;
+
+static void draw(void *arg, uint64_t done, uint64_t total)
+{
+    progress_draw(arg, "preparing", done, total);
+}
+
+static status print_json(const prepare_report *r, error *e)
+{
+    buf out;
+    jsonw w;
+    buf_init(&out, MOST_OUTPUT);
+    jsonw_init(&w, &out);
+    jsonw_object(&w);
+    jsonw_key(&w, "file");
+    jsonw_text(&w, r->path);
+    jsonw_key(&w, "bytes");
+    jsonw_u64(&w, r->bytes);
+    jsonw_key(&w, "written");
+    jsonw_bool(&w, r->written);
+    jsonw_end_object(&w);
+    buf_char(&out, '\n');
+    const status s = buf_status(&out, "prepare", e);
+    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
+    buf_free(&out);
+    return s;
+}
+
+static status run(void *arg, error *e)
+{
+    preparing *y = arg;
+    char folder[4096], tiles[4096], size[32];
+    bool chosen;
+    progress bar;
+    prepare_report r;
+    progress_init(&bar, y->quiet);
+    TRY(setup_tiles_path(y->tiles, tiles, sizeof tiles, &chosen, e));
+    if (!tiles[0])
+        return error_set(e, E_ARG, "prepare: want --tiles DIR, $INGOT_TILES or $HOME to be set");
+    TRY(setup_folder(y->pack, "prepare", y->offline, &bar, folder, sizeof folder, e));
+    y->o.pack = folder;
+    y->o.tiles = tiles;
+    y->o.progress = draw;
+    y->o.notice = setup_note;
+    y->o.arg = &bar;
+    const status s = prepare_run(&y->o, &r, e);
+    progress_clear(&bar);
+    TRY(s);
+    if (y->json) return print_json(&r, e);
+    progress_bytes(size, r.bytes);
+    printf("%s  %s, %s\n", r.path, size,
+           r.written     ? "written"
+           : y->o.verify ? "there, and whole"
+                         : "there");
+    return OK;
+}
+
+int cmd_prepare(int argc, char **argv)
+{
+    preparing y = { .pack = NULL };
+    const option own[] = {
+        { OPTION_TEXT, "tiles", 0, &y.tiles, "DIR",
+          "where to keep them (default: $INGOT_TILES, else ingot/tiles in your cache)", 0, 0,
+          NULL },
+        { OPTION_FLAG, "verify", 0, &y.o.verify, NULL,
+          "compare all of a file that is there with the pack; one that differs is made again", 0, 0,
+          NULL },
+        { OPTION_TEXT, "drafter-config", 0, &y.o.config_path, "FILE",
+          "config.json for a drafter folder without one", 0, 0, NULL },
+        { OPTION_INT, "threads", 't', &y.o.threads, "N",
+          "threads (default: physical cores this process may use)", 1, 1024, NULL },
+        { OPTION_FLAG, "offline", 0, &y.offline, NULL,
+          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
+        { OPTION_FLAG, "json", 0, &y.json, NULL, "one JSON object on stdout and nothing else", 0, 0,
+          NULL },
+        { OPTION_FLAG, "quiet", 0, &y.quiet, NULL, "no progress", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const options_command c = {
+        .name = "prepare",
+        .usage = "FOLDER|ID [--tiles DIR] [options]",
+        .summary = "keep the weights on disk as they are computed with",
+        .details =
+            "Loading a king or a drafter repacks its weights. This does it once: every command "
+            "that loads\n"
+            "then maps the file, at once, and processes share it. The file belongs to the pack's "
+            "content; one\n"
+            "of another pack or version, or a damaged one, is refused and made again. It can be "
+            "deleted at any time.",
+        .tables = { own },
+        .positional = { &y.pack },
+        .min_positional = 1,
+        .max_positional = 1,
+    };
+    return setup_command(&c, argc, argv, run, &y);
+}
