@@ -85,12 +85,20 @@ static void write_engine(const ingot_stats *s, buf *out)
                        (unsigned long long)s->accepted_at[i]);
     head(out, "prefix_cache_lookups_total", "counter", "Look-ups in the prefix cache, by result.");
     buf_printf(out, "ingot_prefix_cache_lookups_total{result=\"hit\"} %llu\n",
-               (unsigned long long)s->cache_hits);
+               (unsigned long long)(s->cache_hits - s->cache_partial));
     buf_printf(out, "ingot_prefix_cache_lookups_total{result=\"partial\"} %llu\n",
                (unsigned long long)s->cache_partial);
     buf_printf(out, "ingot_prefix_cache_lookups_total{result=\"miss\"} %llu\n",
-               (unsigned long long)(s->cache_lookups - s->cache_hits - s->cache_partial));
+               (unsigned long long)(s->cache_lookups - s->cache_hits));
     whole(out, "prefix_cache_bytes", "gauge", "Memory held by the prefix cache.", s->cache_bytes);
+    whole(out, "prefix_cache_disk_bytes", "gauge", "Files of the prefix cache on disk.",
+          s->cache_disk_bytes);
+    whole(out, "prefix_cache_disk_loads_total", "counter", "Entries brought in from disk.",
+          s->cache_disk_loads);
+    whole(out, "prefix_cache_disk_failures_total", "counter",
+          "Files that were dropped or could not be written.", s->cache_disk_failures);
+    whole(out, "preemptions_total", "counter", "Times a request was put back for want of memory.",
+          s->preempted);
     head(out, "kv_pages", "gauge", "Pages of keys and values, by state.");
     buf_printf(out, "ingot_kv_pages{state=\"free\"} %d\ningot_kv_pages{state=\"used\"} %d\n",
                s->kv_pages_free, s->kv_pages_total - s->kv_pages_free);

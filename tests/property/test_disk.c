@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "nugget.h"
 
 #define DRAFTER NUGGET "/drafter-q8"
@@ -244,6 +245,62 @@ TEST(R052_a_stored_state_is_used_for_its_own_prompt_alone)
     EXPECT(cached >= TALKS * (TURNS - 1) / 2);
     ingot_engine_stop(g);
     ingot_engine_stop(cold);
+    ingot_model_close(m);
+    folder_remove(&f);
+}
+
+static double seconds_of(ingot_engine *g, const int32_t *ids, int n, int *cached)
+{
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.tokens = ids;
+    p.n_tokens = (size_t)n;
+    ingot_sampling s = sampled();
+    s.max_tokens = 1;
+    nugget_result r;
+    const int64_t start_ns = clock_ns();
+    nugget_run(g, &p, &s, &r);
+    *cached = r.usage.cached_tokens;
+    nugget_free(&r);
+    return (double)(clock_ns() - start_ns) * 1e-9;
+}
+
+/* The next turn of a long conversation costs what its new tokens cost and little more (figures in
+ * docs/engine.md; here only that it is far from what the whole costs). */
+TEST(R046_the_next_turn_of_a_long_conversation_starts_at_once)
+{
+    enum { OLD = 3900, NEW = 48, ROUNDS = 3 };
+    static int32_t ids[OLD + NEW];
+    double whole = 1e9, resumed[2] = { 1e9, 1e9 };
+    const folder f = folder_new();
+    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_engine_options o = INGOT_INIT(ingot_engine_options);
+    o.context = 4096;
+    o.cache_bytes = 64 << 20;
+    o.cache_dir = f.path;
+    for (int round = 0; round < ROUNDS; round++) {
+        ingot_engine *g;
+        ingot_error e;
+        int cached;
+        fill(ids, OLD, 60 + (uint32_t)round);
+        for (int from_disk = 0; from_disk < 2; from_disk++) {
+            INGOT_EXPECT_OK(ingot_engine_start(&g, m, &o, &e), e);
+            if (!from_disk) {
+                const double s = seconds_of(g, ids, OLD, &cached);
+                EXPECT_INT(cached, 0);
+                if (s < whole) whole = s;
+            }
+            fill(ids + OLD, NEW, 90 + (uint32_t)(2 * round + from_disk)); /* another next turn */
+            const double s = seconds_of(g, ids, OLD + NEW, &cached);
+            EXPECT_INT(cached, OLD);
+            EXPECT_INT(stats_of(g).cache_disk_loads, from_disk);
+            if (s < resumed[from_disk]) resumed[from_disk] = s;
+            ingot_engine_stop(g);
+        }
+    }
+    printf("%d tokens: %.0f ms; %d more: from memory %.1f ms, from disk %.1f ms\n", OLD,
+           whole * 1e3, NEW, resumed[0] * 1e3, resumed[1] * 1e3);
+    EXPECT(resumed[0] < whole / 4);
+    EXPECT(resumed[1] < whole / 4);
     ingot_model_close(m);
     folder_remove(&f);
 }

@@ -94,6 +94,40 @@ TEST(R051_those_put_back_go_on_with_the_same_tokens)
     ingot_model_close(m);
 }
 
+/* A prompt that nearly fills the advertised window is admitted, kept, and found again, drafted, in
+ * an engine that has memory for one window and says the same window at each start. */
+TEST(R051_the_whole_window_is_served_and_kept)
+{
+    ingot_model *m = nugget_open(2, DRAFTER);
+    buf text;
+    buf_init(&text, 1 << 16);
+    buf_text(&text, "[{\"role\":\"user\",\"content\":\"Sort these words:");
+    for (int i = 0; i < 222; i++) buf_text(&text, i % 2 ? " pear," : " apple,");
+    buf_text(&text, "\"}]");
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.messages = text.ptr;
+    p.thinking = INGOT_THINKING_OFF;
+    ingot_sampling s = sampled(0, 16);
+    static nugget_result r;
+    for (int round = 0; round < 2; round++) {
+        ingot_engine *g = start(m, CONTEXT, 2, 32 << 20);
+        EXPECT_INT(ingot_engine_context(g), CONTEXT);
+        EXPECT_INT(ingot_engine_total_context(g), CONTEXT);
+        for (int again = 0; again < 2; again++) {
+            nugget_run(g, &p, &s, &r);
+            const int n = r.usage.prompt_tokens;
+            EXPECT(n > CONTEXT * 7 / 8 && n + 16 <= CONTEXT);
+            EXPECT_INT(r.n, 16);
+            EXPECT(again ? r.usage.cached_tokens > n - 16 : r.usage.cached_tokens == 0);
+            nugget_free(&r);
+        }
+        EXPECT_INT(stats_of(g).failed, 0);
+        ingot_engine_stop(g);
+    }
+    buf_free(&text);
+    ingot_model_close(m);
+}
+
 TEST(choices_give_their_shared_beginning_up_for_memory)
 {
     ingot_model *m = nugget_open(2, DRAFTER);
