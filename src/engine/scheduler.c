@@ -8,7 +8,7 @@
 #define STEP_SECONDS 2.0     /* longest prefill pass while nobody decodes */
 #define MEASURE_SECONDS 0.02 /* for each number of rows, and */
 #define MEASURE_BYTES \
-    ((size_t)640 << 20)      /* of tiles that a run reads at least, if there are so many */
+    ((size_t)256 << 20)      /* of tiles that a run reads at least, if there are so many */
 enum { MEASURE_RUNS = 10 };  /* at most so many runs */
 #define STEP_FACTOR 3.0      /* else: this many times the pass without prefill */
 enum { GROWTH = 256 };       /* positions beyond what it has that a sequence is promised */
@@ -169,16 +169,16 @@ static status measure_each(scheduler *g, status (*run)(scheduler *, int, double 
 
 static status measure(scheduler *g, error *e)
 {
-    static const int rows[] = { 1, 2, 4, 8, 16 };
-    double seconds[5];
-    int n = g->context < REQUEST_MAX_BLOCK ? 1 : 5;
+    static const int rows[] = { 1, 4, 8, 16 }, blocks[] = { 2, 4, 8 };
+    double seconds[4];
+    int n = g->context < REQUEST_MAX_BLOCK ? 1 : 4;
     TRY(measure_each(g, time_pass, rows, n, seconds, e));
     cost_begin_pass(&g->cost, rows, seconds, n);
     if (!g->bench.draft) return OK;
     drafter_state_reset(g->seats[0].draft, 0);
-    for (n = 1; n < 3 && rows[n + 1] <= g->bench.draft->block;) n++; /* blocks of 2, 4, 8 rows */
-    TRY(measure_each(g, time_draft, rows + 1, n, seconds, e));
-    cost_begin_draft(&g->cost, rows + 1, seconds, n);
+    for (n = 1; n < 3 && blocks[n] <= g->bench.draft->block;) n++;
+    TRY(measure_each(g, time_draft, blocks, n, seconds, e));
+    cost_begin_draft(&g->cost, blocks, seconds, n);
     return OK;
 }
 
