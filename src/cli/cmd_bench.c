@@ -159,6 +159,11 @@ static double row_cost(const bench *b, int n)
     return b->pass.rows[n].seconds / b->pass.rows[1].seconds;
 }
 
+static double verify_cost(const bench *b, int i)
+{
+    return b->pass.verify[i].seconds / b->pass.decode[i].seconds;
+}
+
 static const char *block_name(const draftbench_figure *f, char text[16])
 {
     if (f->block == INGOT_BLOCK_AUTO) return "auto";
@@ -184,11 +189,13 @@ static void print_passes(const bench *b)
     for (int i = 0; i < r->n_lengths; i++)
         printf("  %6d %8.1f %8.1f %6.1f %%\n", r->lengths[i], r->lengths[i] / r->prefill[i].seconds,
                prefill_gmac_s(b, i), 100 * r->prefill[i].spread);
-    if (r->n_depths) printf("\ndecode, plain\n   depth    tok/s    GB/s  of read  spread\n");
+    if (r->n_depths)
+        printf("\ndecode, plain\n   depth    tok/s    GB/s  of read  spread  cost of %d rows\n",
+               PASSBENCH_BLOCK);
     for (int i = 0; i < r->n_depths; i++)
-        printf("  %6d %8.2f %7.2f %6.0f %% %6.1f %%\n", r->depths[i], 1 / r->decode[i].seconds,
-               decode_gb_s(b, i), 100 * decode_gb_s(b, i) / r->read_gb_s,
-               100 * r->decode[i].spread);
+        printf("  %6d %8.2f %7.2f %6.0f %% %6.1f %% %15.2f\n", r->depths[i],
+               1 / r->decode[i].seconds, decode_gb_s(b, i), 100 * decode_gb_s(b, i) / r->read_gb_s,
+               100 * r->decode[i].spread, verify_cost(b, i));
 }
 
 static void print_drafts(const bench *b)
@@ -205,7 +212,8 @@ static void print_drafts(const bench *b)
     }
     printf("\nauto against plain, by prompt\n");
     for (int p = 0; p < DRAFTBENCH_PROMPTS; p++)
-        printf("  %5.2f  %s\n", r->auto_ratio[p], r->prompts[p]);
+        printf("  %5.2f  %3.0f %% accepted  %s\n", r->auto_ratio[p], 100 * r->auto_acceptance[p],
+               r->prompts[p]);
 }
 
 static void print_text(const bench *b)
@@ -252,6 +260,7 @@ static void json_passes(const bench *b, jsonw *w)
     jsonw_key(w, "read");
     jsonw_object(w);
     member(w, "gb_s", r->read_gb_s);
+    member(w, "spread", r->read_spread);
     member_int(w, "threads", r->threads);
     jsonw_end_object(w);
     jsonw_key(w, "rows");
@@ -285,6 +294,10 @@ static void json_passes(const bench *b, jsonw *w)
         member(w, "gb_s", decode_gb_s(b, i));
         member(w, "bandwidth_share", decode_gb_s(b, i) / r->read_gb_s);
         member(w, "spread", r->decode[i].spread);
+        member_int(w, "verify_rows", PASSBENCH_BLOCK);
+        member(w, "verify_ms", r->verify[i].seconds * 1e3);
+        member(w, "verify_cost", verify_cost(b, i));
+        member(w, "verify_spread", r->verify[i].spread);
         jsonw_end_object(w);
     }
     jsonw_end_array(w);
@@ -309,6 +322,17 @@ static void json_drafts(const bench *b, jsonw *w)
         for (int k = 0; k < f->n_positions; k++) jsonw_fixed(w, f->by_position[k], 6);
         jsonw_end_array(w);
         member(w, "spread", f->spread);
+        jsonw_end_object(w);
+    }
+    jsonw_end_array(w);
+    jsonw_key(w, "tasks");
+    jsonw_array(w);
+    for (int p = 0; b->has_draft && p < DRAFTBENCH_PROMPTS; p++) {
+        jsonw_object(w);
+        jsonw_key(w, "prompt");
+        jsonw_text(w, b->draft.prompts[p]);
+        member(w, "ratio", b->draft.auto_ratio[p]);
+        member(w, "acceptance", b->draft.auto_acceptance[p]);
         jsonw_end_object(w);
     }
     jsonw_end_array(w);
@@ -419,7 +443,7 @@ int cmd_bench(int argc, char **argv)
 {
     bench b = { .what = "all",
                 .lengths = "128,512",
-                .depths = "0,1024,4096",
+                .depths = "0,4096,16384,32768",
                 .turns = 5,
                 .max_tokens = 64 };
     setup_init(&b.base);
@@ -432,7 +456,7 @@ int cmd_bench(int argc, char **argv)
         { OPTION_TEXT, "lengths", 0, &b.lengths, "N,N,...",
           "prompt lengths of prefill (default 128,512)", 0, 0, NULL },
         { OPTION_TEXT, "depths", 0, &b.depths, "N,N,...",
-          "positions before a decode (default 0,1024,4096)", 0, 0, NULL },
+          "positions before a decode (default 0,4096,16384,32768)", 0, 0, NULL },
         { OPTION_INT, "max-tokens", 'n', &b.max_tokens, "N",
           "tokens of an answer of the draft part (default 64)", 2, 1 << 20, NULL },
         { OPTION_TEXT, "against", 0, &b.against, "COMMAND",

@@ -164,6 +164,8 @@ static void summarise(bench *b)
         const double own = median(b->runs[last][p].seconds, b->o->turns);
         b->r->prompts[p] = prompts[p];
         b->r->auto_ratio[p] = own > 0 ? median(b->runs[0][p].seconds, b->o->turns) / own : 0;
+        const ingot_usage *u = &b->runs[last][p].usage;
+        b->r->auto_acceptance[p] = u->drafted ? (double)u->accepted / u->drafted : 0;
     }
 }
 

@@ -8,6 +8,6 @@
 
 /* Seconds in which the pool's threads read `bytes` at p once, each its contiguous share. */
 double bandwidth_time(pool *p, const void *at, size_t bytes);
-/* 10^9 bytes per second: the best of `turns` reads of a fresh buffer of `bytes`. */
-status bandwidth_read(pool *p, size_t bytes, int turns, double *gb_s, error *e);
+/* seconds[turns]: of so many reads of a fresh buffer of `bytes`, after one that warms up. */
+status bandwidth_read(pool *p, size_t bytes, int turns, double *seconds, error *e);
 #endif

@@ -1,5 +1,9 @@
-/* passbench.h - times whole passes of a real king: rows of a verify, prefill, decode at depth,
- * beside the read bandwidth.
+/* passbench.h - times whole passes of a real king: rows of a verify, prefill, decode and verify at
+ * depth, beside the read bandwidth.
+ *
+ * What stands before a decode at depth is noise that is stored without computing it: reading 32,768
+ * positions for real takes as long as a hundred measurements, and the time of a pass does not
+ * depend on what they are.
  *
  * Everything is measured in turns (one of each, then again), so that a busy machine disturbs all
  * alike; reported are the median and the spread (largest - smallest, over the median) of the turns.
@@ -9,7 +13,7 @@
 #include "model/king.h"
 #include "tools/runner.h"
 
-enum { PASSBENCH_ROWS = 16, PASSBENCH_MOST = 8 };
+enum { PASSBENCH_ROWS = 16, PASSBENCH_BLOCK = 4, PASSBENCH_MOST = 8 };
 
 typedef struct passbench_options {
     const char *king, *cpu;
@@ -29,7 +33,7 @@ typedef struct passbench_figure {
 } passbench_figure;
 
 typedef struct passbench_result {
-    double read_gb_s;
+    double read_gb_s, read_spread;
     int threads;
     char tier[32];
     uint64_t pass_bytes;     /* weights and recurrent state that a decode step reads and writes */
@@ -40,6 +44,7 @@ typedef struct passbench_result {
     passbench_figure prefill[PASSBENCH_MOST]; /* of the whole prompt */
     int depths[PASSBENCH_MOST], n_depths;
     passbench_figure decode[PASSBENCH_MOST]; /* of one token */
+    passbench_figure verify[PASSBENCH_MOST]; /* of a verify pass of PASSBENCH_BLOCK rows there */
 } passbench_result;
 
 status passbench_run(const passbench_options *o, passbench_result *r, error *e);

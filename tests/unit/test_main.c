@@ -481,7 +481,13 @@ TEST(bench_reports_what_it_promises)
     EXPECT_INT(json_len(json_get(root, "decode")), 2);
     EXPECT(json_f64(json_get(json_at(json_get(root, "decode"), 1), "bandwidth_share"), &share) &&
            share > 0);
+    EXPECT(json_f64(json_get(json_at(json_get(root, "decode"), 1), "verify_cost"), &share) &&
+           share > 0);
+    EXPECT(json_f64(json_get(json_get(root, "read"), "spread"), &share) && share >= 0);
     EXPECT_STR(json_text(json_get(json_at(json_get(root, "draft"), 0), "block")), "plain");
+    EXPECT_INT(json_len(json_get(root, "tasks")), 6);
+    EXPECT(json_f64(json_get(json_at(json_get(root, "tasks"), 4), "acceptance"), &share) &&
+           share > 0 && share <= 1);
     EXPECT(json_get(json_get(root, "memory"), "rss_peak"));
     EXPECT(file_exists("ingot-test.svg"));
     unlink("ingot-test.svg");
