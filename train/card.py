@@ -66,9 +66,9 @@ def answers(rows):
     lines = [f"| {n} | {share(n)} | {share(n + ' (thinking)')} |" for n in names]
     weak = sorted(n for n, row in rows.items() if row["answer"] < WEAK * row["n"])
     table = "\n".join(["| family | plain | thinking |", "|---|---|---|", *lines])
-    return (f"Right answers (the text after the think block, greedy, by ingot) on "
-            f"{rows['all']['n']} held-out samples: {share('all').split()[0]}. Of the programs, "
-            f"{share('code that compiles').split()[0]} compile.\n\n{table}\n\n"
+    return (f"Right answers (the text after the think block, greedy, by ingot) to held-out "
+            f"questions: {share('all')}. Programs that compile: "
+            f"{share('code that compiles')}.\n\n{table}\n\n"
             f"Weak, below {WEAK:.0%}: {', '.join(weak) or 'none of these'}.")
 
 

@@ -22,6 +22,7 @@ except ImportError as missing:
     sys.exit(77)
 
 import batches
+import card
 import corpus
 import decode
 import drafter
@@ -372,6 +373,34 @@ def test_king_answers_in_rows():
     tokens, start, target = train_drafter.pack_all(docs)
     assert int(start[:, 1:].sum()) + len(start) >= 180      # little is left out
     assert int(target.sum()) % 40 == 0
+
+
+# ------------------------------------------------------------------------- card
+
+
+def test_card_tells_the_figures():
+    rows = {"code": dict(n=4, answer=4), "code (thinking)": dict(n=4, answer=1),
+            "code that compiles": dict(n=8, answer=6), "all": dict(n=8, answer=5)}
+    q8 = {"block 4": {"all": 2.6, "code": 3.3}, "block 8": {"all": 3.1, "code": 4.5}}
+    values = {
+        "scores.json": dict(rows=rows), "accept-q8.json": q8,
+        "accept-q4.json": {"block 4": {"all": 2.5}},
+        "tries.json": [[dict(role="user", content="Hi"), dict(role="assistant", content="Yes")]],
+        "king/training.json": dict(steps=30, tokens=2500000, ternary_steps=10),
+        "drafter/training.json": dict(steps=20, answers=80)}
+    with tempfile.TemporaryDirectory() as work:
+        os.symlink(os.path.dirname(os.path.abspath(corpus.KING)), os.path.join(work, "nugget"))
+        for name, value in values.items():
+            path = os.path.join(work, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(value, f)
+        text = card.card(work)
+    for part in ("| `king/` |", "2.5 M tokens", "62% of 8", "75% of 8", "| code | 100% of 4 | 25%",
+                 "Weak, below 80%: all, code (thinking), code that compiles.",
+                 "| block 4 | block 8 |", "| code | 3.3 | 4.5 |\n| all | 2.6 | 3.1 |",
+                 "| all, q4 | 2.5 |  |", "user: 'Hi' → assistant: 'Yes'"):
+        assert part in text, (part, text)
 
 
 if __name__ == "__main__":
