@@ -13,13 +13,21 @@
 
 enum {
     SMALL = 1 << 14, /* an operation on fewer elements is not worth waking the workers */
+    PIECE = 1 << 18, /* bytes of tiles that a worker takes at once, at most; */
+    PIECES = 8,      /* as many pieces a share, at least */
     CHUNK = 1024,    /* elements in a unit of an elementwise operation; a multiple of every group */
+    GDN_BLOCK = 32,  /* rows whose keys and queries stay in the first cache for all of a head */
     ATTN_ROWS = 64,  /* rows that share a pass over the keys */
     ATTN_BYTES = 16 << 20 /* scratch for the parts of spans */
 };
 
+typedef struct begun {
+    _Alignas(64) atomic_int n; /* pieces of a worker's share of a matmul that somebody has taken */
+} begun;
+
 struct compute {
     pool *pool;
+    begun *begun; /* of each worker */
     const cpu_ops *ops;
     float *scratch; /* [ATTN_BYTES / 4] */
 };
@@ -92,9 +100,11 @@ status compute_open(compute **out, const compute_options *o, error *e)
     if (!c) return error_set(e, E_NOMEM, "compute: no memory");
     c->ops = ops;
     c->scratch = mem_map(ATTN_BYTES);
-    status s = c->scratch ? pool_start(&c->pool, threads, e)
-                          : error_set(e, E_NOMEM, "compute: no memory for %d bytes of scratch",
-                                      ATTN_BYTES);
+    c->begun = mem_array((size_t)threads, sizeof *c->begun);
+    status s =
+        c->scratch && c->begun
+            ? pool_start(&c->pool, threads, e)
+            : error_set(e, E_NOMEM, "compute: no memory for %d bytes of scratch", ATTN_BYTES);
     if (s == OK) {
         check k = { .ops = ops };
         pool_run(c->pool, check_worker, &k);
@@ -113,6 +123,7 @@ void compute_close(compute *c)
     if (!c) return;
     if (c->pool) pool_stop(c->pool);
     if (c->scratch) mem_unmap(c->scratch, ATTN_BYTES);
+    mem_free(c->begun);
     mem_free(c);
 }
 const char *compute_tier(const compute *c)
@@ -192,7 +203,7 @@ static void prepare_piece(const cpu_ops *ops, const prepare *p, int row, int fro
         if (!q->q) continue;
         for (int k = from; k < from + width; k += group) {
             const size_t to = cpu_act_at(a->rows, groups, row, k / group);
-            q->scale[to] = ops->quantize(q->q + to * (size_t)group, q->sum + to,
+            q->scale[to] = ops->quantize(q->q + to * (size_t)group, q->neg_sum + to,
                                          a->x + (size_t)row * (size_t)a->n + k, group);
         }
     }
@@ -220,7 +231,7 @@ void compute_prepare(compute *c, act *a, void *memory, const float *x, int rows,
         act_q8 *q = act_of(a, i);
         q->q = (int8_t *)next;
         q->scale = (float *)(void *)(next + padded(groups * (size_t)group));
-        q->sum = (int32_t *)(void *)((uint8_t *)q->scale + padded(groups * sizeof(float)));
+        q->neg_sum = (int32_t *)(void *)((uint8_t *)q->scale + padded(groups * sizeof(float)));
         next += q8_bytes(rows, n, act_groups[i].group);
     }
     prepare p = { a, borrow ? NULL : own, x, stride, rot, rot ? rot->block : CHUNK, 0 };
@@ -238,6 +249,7 @@ typedef struct matmul {
     int n_outs;
     compute_mode mode;
     size_t bytes; /* of all tiles */
+    begun *begun;
 } matmul;
 
 /* The strips of `w` that begin in bytes [from, to), where its first one stands at `at`. */
@@ -247,15 +259,10 @@ static int first_strip(const tile_matrix *w, size_t at, size_t from)
     const size_t s = (from - at + w->strip_bytes - 1) / w->strip_bytes;
     return s < (size_t)tile_strips(w) ? (int)s : tile_strips(w);
 }
-/* A worker's share is measured in bytes of tiles, which is what its time goes by. */
-static void matmul_share(void *arg, int worker, int workers)
+/* Bytes [lo, hi) of all tiles. */
+static void matmul_piece(const matmul *m, size_t lo, size_t hi)
 {
-    const matmul *m = arg;
-    const size_t lo = m->bytes / (size_t)workers * (size_t)worker;
-    const size_t hi =
-        worker + 1 == workers ? m->bytes : m->bytes / (size_t)workers * (size_t)(worker + 1);
     size_t at = 0;
-    ASSERT(fpenv_ok());
     for (int i = 0; i < m->n_outs; i++) {
         const matmul_out *o = &m->outs[i];
         const int from = first_strip(o->w, at, lo), to = first_strip(o->w, at, hi);
@@ -268,9 +275,26 @@ static void matmul_share(void *arg, int worker, int workers)
                               to);
     }
 }
+/* A worker takes the pieces of its share in order, then what others have not begun: cores are never
+ * equally fast, and all wait for the last. */
+static void matmul_share(void *arg, int worker, int workers)
+{
+    const matmul *m = arg;
+    const size_t even = m->bytes / (size_t)(PIECES * workers) + 1,
+                 piece = even < PIECE ? even : PIECE;
+    const int pieces = (int)((m->bytes + piece - 1) / piece);
+    ASSERT(fpenv_ok());
+    for (int i = 0; i < workers; i++) {
+        const int owner = (worker + i) % workers;
+        int from, to, taken;
+        pool_share(pieces, owner, workers, &from, &to);
+        while ((taken = from + atomic_fetch_add(&m->begun[owner].n, 1)) < to)
+            matmul_piece(m, (size_t)taken * piece, (size_t)(taken + 1) * piece);
+    }
+}
 void compute_matmul(compute *c, const act *a, const matmul_out *outs, int n_outs, compute_mode mode)
 {
-    matmul m = { c->ops, a, outs, n_outs, mode, 0 };
+    matmul m = { c->ops, a, outs, n_outs, mode, 0, c->begun };
     if (a->rows == 0) return;
     for (int i = 0; i < n_outs; i++) {
         const tile_matrix *w = outs[i].w;
@@ -279,6 +303,7 @@ void compute_matmul(compute *c, const act *a, const matmul_out *outs, int n_outs
         m.bytes += tile_bytes(w);
     }
     const uint64_t saved = fpenv_set();
+    for (int i = 0; i < pool_threads(c->pool); i++) atomic_store(&c->begun[i].n, 0);
     if (m.bytes * (size_t)a->rows < SMALL) matmul_share(&m, 0, 1);
     else pool_run(c->pool, matmul_share, &m);
     fpenv_restore(saved);
@@ -536,12 +561,14 @@ static void record_tape(const gdn_work *w, const gdn_job *j, int head)
                (size_t)s->k_dim * sizeof *w->u);
     }
 }
-static void gdn_unit(const cpu_ops *ops, const gdn_work *w, const gdn_job *j, int head, int first)
+/* Rows [from, to) of a job over the state rows of one head that begin with `first`. */
+static void gdn_unit(const cpu_ops *ops, const gdn_work *w, const gdn_job *j, int head, int first,
+                     int from, int to)
 {
     const gdn_shape *s = w->s;
     const size_t channels = (size_t)gdn_channels(s), heads = (size_t)s->n_v_head,
                  v_width = heads * (size_t)s->v_dim;
-    const size_t row = (size_t)j->row, kh = (size_t)(head / (s->n_v_head / s->n_k_head));
+    const size_t row = (size_t)(j->row + from), kh = (size_t)(head / (s->n_v_head / s->n_k_head));
     const size_t at = (size_t)head * (size_t)s->v_dim +
                       (size_t)first; /* of the first state row among all v rows */
     const float *u = w->u + row * channels;
@@ -549,8 +576,8 @@ static void gdn_unit(const cpu_ops *ops, const gdn_work *w, const gdn_job *j, in
     const cpu_gdn g = {
         .k_dim = s->k_dim,
         .state_rows = left < CPU_STATE_ROWS ? left : CPU_STATE_ROWS,
-        .rows = j->rows,
-        .pending = j->pending,
+        .rows = to - from,
+        .pending = from == 0 ? j->pending : 0,
         .state = j->state + at * (size_t)s->k_dim,
         .final = j->final,
         .q = u + kh * (size_t)s->k_dim,
@@ -574,10 +601,18 @@ static void gdn_unit(const cpu_ops *ops, const gdn_work *w, const gdn_job *j, in
 static void gdn_units(const cpu_ops *ops, void *arg, int from, int to)
 {
     const gdn_work *w = arg;
-    for (int i = from; i < to; i++) {
-        const int head = i / w->slices % w->s->n_v_head;
-        gdn_unit(ops, w, &w->jobs[i / w->slices / w->s->n_v_head], head,
-                 i % w->slices * CPU_STATE_ROWS);
+    for (int i = from, end; i < to; i = end) { /* the slices of one head */
+        const int head = i / w->slices % w->s->n_v_head, first = i / w->slices * w->slices;
+        const gdn_job *j = &w->jobs[i / w->slices / w->s->n_v_head];
+        const int block = j->final ? GDN_BLOCK : j->rows;
+        end = first + w->slices < to ? first + w->slices : to;
+        int row = 0;
+        do {
+            const int stop = j->rows - row < block ? j->rows : row + block;
+            for (int s = i; s < end; s++)
+                gdn_unit(ops, w, j, head, (s - first) * CPU_STATE_ROWS, row, stop);
+            row = stop;
+        } while (row < j->rows);
     }
 }
 void compute_gdn(compute *c, const gdn_shape *s, float *y, const float *u, const float *g,

@@ -43,7 +43,7 @@ typedef struct rotation {
 typedef struct act_q8 {
     int8_t *q;    /* [rows, n] in groups, -127..127; order of the groups: cpu_act_at in cpu/cpu.h */
     float *scale; /* of each group, in the same order */
-    int32_t *sum; /* of the codes of each group */
+    int32_t *neg_sum; /* minus the sum of the codes of each group */
 } act_q8;
 typedef struct act {
     int rows, n;

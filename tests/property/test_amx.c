@@ -31,7 +31,7 @@ static void tile_products(void)
             for (int r = 0; r < count; r++)
                 for (int g = 0; g < groups; g++) {
                     const size_t at = cpu_act_at(count, groups, r, g);
-                    a.scale[at] = ref_ops.quantize(a.q + at * (size_t)group, &a.sum[at],
+                    a.scale[at] = ref_ops.quantize(a.q + at * (size_t)group, &a.neg_sum[at],
                                                    x + r * N_IN + g * group, group);
                 }
             EXPECT_INT(emulated_ops.selfcheck(), 0);
@@ -41,7 +41,7 @@ static void tile_products(void)
                 FAIL("%s, %d rows", weight_kinds[k].name, count);
             mem_free(a.q);
             mem_free(a.scale);
-            mem_free(a.sum);
+            mem_free(a.neg_sum);
             mem_free(x);
             mem_free(got);
             mem_free(want);

@@ -330,20 +330,20 @@ static void matmul_of(const cpu_ops *t, const weight_kind *kind, int n_out, int 
                            mem_array(room, sizeof(int32_t)) };
         memset(a.q, 0xff, room * (size_t)group);
         memset(a.scale, 0xff, room * sizeof *a.scale);
-        memset(a.sum, 0xff, room * sizeof *a.sum);
+        memset(a.neg_sum, 0xff, room * sizeof *a.neg_sum);
         for (int r = 0; r < count; r++)
             for (int g = 0; g < n_in / group; g++) {
                 const size_t at = cpu_act_at(count, n_in / group, r, g);
-                a.scale[at] = ref_ops.quantize(a.q + at * (size_t)group, &a.sum[at],
+                a.scale[at] = ref_ops.quantize(a.q + at * (size_t)group, &a.neg_sum[at],
                                                x + r * n_in + g * group, group);
             }
         if (extreme) /* K4: the largest sums that exist, of both signs */
             for (size_t g = 0; g < groups; g++) {
-                a.sum[g] = 0;
+                a.neg_sum[g] = 0;
                 for (int k = 0; k < group; k++) {
                     const int code = g % 3 == 0 ? 127 : g % 3 == 1 ? -127 : k % 2 ? 127 : -127;
                     a.q[g * (size_t)group + (size_t)k] = (int8_t)code;
-                    a.sum[g] += code;
+                    a.neg_sum[g] -= code;
                 }
             }
         t->matmul_q8(&w.tiles, &a, count, got, width, 0, strips);
@@ -351,7 +351,7 @@ static void matmul_of(const cpu_ops *t, const weight_kind *kind, int n_out, int 
         expect_same(kind->name, count, got, want, (size_t)count * width * sizeof *got);
         mem_free(a.q);
         mem_free(a.scale);
-        mem_free(a.sum);
+        mem_free(a.neg_sum);
     }
     mem_free(x);
     mem_free(got);
@@ -360,10 +360,13 @@ static void matmul_of(const cpu_ops *t, const weight_kind *kind, int n_out, int 
 }
 static void matmuls(const cpu_ops *t)
 {
-    static const int counts[] = { 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 15, 16, 17, 33, 70 };
+    static const int many[] = { 48, 63, 64, 65, 80, 97, 130 };
     for (int k = 0; k < WEIGHT_KINDS; k++) {
-        for (int c = 0; c < 15; c++)
-            matmul_of(t, &weight_kinds[k], c % 3 ? 16 * (c % 3) : 37, 256, counts[c], false);
+        for (int count = 1; count <= 33; count++)
+            matmul_of(t, &weight_kinds[k], count % 3 ? 16 * (count % 3) : 37, 256, count, false);
+        for (int c = 0; c < 7; c++) matmul_of(t, &weight_kinds[k], 21, 256, many[c], false);
+        for (int n_in = 128; n_in <= 1280; n_in += 128)
+            matmul_of(t, &weight_kinds[k], 21, n_in, 1 + n_in / 128 * 5 % 9, false);
         for (int n_out = 1; n_out < 36; n_out += 2)
             matmul_of(t, &weight_kinds[k], n_out, 128, 1 + n_out % 5, n_out % 3 == 0);
         matmul_of(t, &weight_kinds[k], 32, 640, 16, true);

@@ -106,7 +106,7 @@ static void unpack_group(const tile_matrix *w, const uint8_t *codes, uint8_t (*q
 }
 /* one group of the chain for the 16 rows of a batch */
 static void chain(const tile_matrix *w, const uint8_t *scales, int32_t (*sums)[16],
-                  const float *scale, const int32_t *u, float (*acc)[16])
+                  const float *scale, const int32_t *neg_sum, float (*acc)[16])
 {
     const __m512 d = load_scales(w->scale_type, scales, 0);
     const bool ternary = w->type == TILE_T2;
@@ -115,9 +115,10 @@ static void chain(const tile_matrix *w, const uint8_t *scales, int32_t (*sums)[1
         const __m512 f = _mm512_set1_ps(scale[m]);
         __m512i n = _mm512_load_si512(sums[m]);
         __m512 y = _mm512_load_ps(acc[m]);
-        if (ternary) n = _mm512_sub_epi32(n, _mm512_set1_epi32(u[m]));
+        if (ternary) n = _mm512_add_epi32(n, _mm512_set1_epi32(neg_sum[m]));
         y = _mm512_fmadd_ps(_mm512_mul_ps(d, f), _mm512_cvtepi32_ps(n), y);
-        if (!ternary) y = _mm512_fmadd_ps(_mm512_mul_ps(b, f), _mm512_set1_ps((float)u[m]), y);
+        if (!ternary)
+            y = _mm512_fnmadd_ps(_mm512_mul_ps(b, f), _mm512_set1_ps((float)neg_sum[m]), y);
         _mm512_store_ps(acc[m], y);
     }
 }
@@ -151,7 +152,7 @@ static void strip_tiles(const tile_matrix *w, const act_q8 *a, int row, int batc
         if (batches > 2) BATCH_PRODUCT(2, q[2], (size_t)group, halves);
         if (batches > 3) BATCH_PRODUCT(3, q[3], (size_t)group, halves);
         for (int b = 0; b < batches; b++)
-            chain(w, tile + code_bytes, sums[b], a->scale + at[b], a->sum + at[b], acc[b]);
+            chain(w, tile + code_bytes, sums[b], a->scale + at[b], a->neg_sum + at[b], acc[b]);
     }
     const int left = w->n_out - 16 * strip;
     for (int m = 0; m < 16 * batches; m++)
@@ -179,7 +180,7 @@ static void matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float *y,
     const int rest = rows % CPU_BATCH;
     if (!rest) return;
     const size_t done = (size_t)(CPU_BATCH * whole), at = done * (size_t)(w->n_in / w->group);
-    const act_q8 last = { a->q + at * (size_t)w->group, a->scale + at, a->sum + at };
+    const act_q8 last = { a->q + at * (size_t)w->group, a->scale + at, a->neg_sum + at };
     avx512_ops.matmul_q8(w, &last, rest, y + done * stride, stride, from, to);
 }
 static void matmul_f32(const tile_matrix *w, const float *x, int rows, float *y, size_t stride,

@@ -18,7 +18,7 @@ enum {
     CPU_STATE_ROWS = 16, /* rows of the recurrent state in one cpu_gdn call, at most */
     CPU_MAX_TAPS = 8,
     CPU_BATCH = 16,     /* rows that a matmul takes through a strip at once */
-    CPU_BATCH_SLACK = 3 /* a kernel may read, but not use, as many rows more */
+    CPU_BATCH_SLACK = 7 /* a kernel may read, but not use, as many rows more */
 };
 
 typedef enum cpu_function { CPU_EXP, CPU_SIGMOID, CPU_SILU, CPU_SOFTPLUS, CPU_TANH } cpu_function;
@@ -90,8 +90,8 @@ typedef struct cpu_ops {
     /* one block: signs, transform, 1/sqrt(block); y may be x */
     void (*rotate)(float *y, const float *x, const float *signs, int block);
     void (*unrotate)(float *y, const float *x, const float *signs, int block);
-    /* one group: 32, 64, 128 or a head; returns the scale */
-    float (*quantize)(int8_t *q, int32_t *sum, const float *x, int group);
+    /* one group: 32, 64, 128 or a head; *neg_sum: minus the sum of the codes; returns the scale */
+    float (*quantize)(int8_t *q, int32_t *neg_sum, const float *x, int group);
 
     void (*rmsnorm)(float *y, const float *x, const float *w, int n,
                     float eps);                    /* w NULL: none; y may be x */

@@ -215,6 +215,39 @@ INLINE float fold16(const vf *acc)
     b = _mm_add_ss(b, _mm_movehdup_ps(b));
     return _mm_cvtss_f32(b);
 }
+/* a[t] = p[t], p[4 + t], p[8 + t], ... */
+INLINE void v_load_by4(const float *p, vf *a)
+{
+    const __m512i pair =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
+    const __m512i two = _mm512_set1_epi32(2);
+    for (int h = 0; h < 2; h++) {
+        const __m512i order = h ? _mm512_add_epi32(pair, two) : pair;
+        const __m512 low = _mm512_permutex2var_ps(v_load(p), order, v_load(p + 16));
+        const __m512 high = _mm512_permutex2var_ps(v_load(p + 32), order, v_load(p + 48));
+        a[2 * h] = _mm512_shuffle_f32x4(low, high, 0x44);
+        a[2 * h + 1] = _mm512_shuffle_f32x4(low, high, 0xee);
+    }
+}
+/* the lane sums of eight rows: the additions of fold16, two rows in a vector, then four, then all
+ */
+#define fold16_rows fold16_rows
+INLINE void fold16_rows(const vf (*acc)[1], int rows, float *out)
+{
+    (void)rows;
+    __m512 a[4], b[2];
+    for (int i = 0; i < 4; i++)
+        a[i] = _mm512_add_ps(_mm512_shuffle_f32x4(acc[2 * i][0], acc[2 * i + 1][0], 0x44),
+                             _mm512_shuffle_f32x4(acc[2 * i][0], acc[2 * i + 1][0], 0xee));
+    for (int i = 0; i < 2; i++)
+        b[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0x88),
+                             _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0xdd));
+    const __m512 c =
+        _mm512_add_ps(_mm512_shuffle_ps(b[0], b[1], 0x44), _mm512_shuffle_ps(b[0], b[1], 0xee));
+    const __m512 d = _mm512_add_ps(_mm512_shuffle_ps(c, c, 0x88), _mm512_shuffle_ps(c, c, 0xdd));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 0, 0, 0, 0, 0, 0, 0);
+    _mm256_storeu_ps(out, _mm512_castps512_ps256(_mm512_permutexvar_ps(order, d)));
+}
 
 #elif defined(__AVX2__)
 enum { W = 8 };
@@ -390,6 +423,21 @@ INLINE float fold16(const vf *acc)
     return _mm_cvtss_f32(b);
 }
 
+INLINE void v_load_by4(const float *p, vf *a)
+{
+    const __m256 p0 = v_load(p), p1 = v_load(p + 8), p2 = v_load(p + 16), p3 = v_load(p + 24);
+    const __m256 x0 = _mm256_permute2f128_ps(p0, p2, 0x20),
+                 x1 = _mm256_permute2f128_ps(p0, p2, 0x31);
+    const __m256 x2 = _mm256_permute2f128_ps(p1, p3, 0x20),
+                 x3 = _mm256_permute2f128_ps(p1, p3, 0x31);
+    const __m256 a01 = _mm256_unpacklo_ps(x0, x1), a23 = _mm256_unpackhi_ps(x0, x1);
+    const __m256 b01 = _mm256_unpacklo_ps(x2, x3), b23 = _mm256_unpackhi_ps(x2, x3);
+    a[0] = _mm256_shuffle_ps(a01, b01, 0x44);
+    a[1] = _mm256_shuffle_ps(a01, b01, 0xee);
+    a[2] = _mm256_shuffle_ps(a23, b23, 0x44);
+    a[3] = _mm256_shuffle_ps(a23, b23, 0xee);
+}
+
 #else
 enum { W = 4 };
 typedef float32x4_t vf;
@@ -422,6 +470,11 @@ INLINE void v_storen(float *p, vf a, size_t n)
     float t[4];
     vst1q_f32(t, a);
     memcpy(p, t, (n < 4 ? n : 4) * sizeof *t);
+}
+INLINE void v_load_by4(const float *p, vf *a)
+{
+    const float32x4x4_t all = vld4q_f32(p);
+    for (int t = 0; t < 4; t++) a[t] = all.val[t];
 }
 INLINE vi i_loadu(const uint32_t *p)
 {
@@ -563,6 +616,13 @@ INLINE float fold16(const vf *acc)
 #endif
 
 enum { NV = 16 / W };
+
+#ifndef fold16_rows
+INLINE void fold16_rows(const vf (*acc)[NV], int rows, float *out)
+{
+    for (int i = 0; i < rows; i++) out[i] = fold16(acc[i]);
+}
+#endif
 
 INLINE vi i_abs(vi u)
 {

@@ -25,10 +25,10 @@ INLINE int plane_count(tile_type t)
 {
     return t == TILE_A8 ? 1 : t == TILE_A4 || t == TILE_E4 ? 2 : 4;
 }
-/* what is missing in a sum of products, times the sum of activations */
+/* by how much the bytes exceed the codes' values, times minus the sum of activations */
 INLINE int code_offset(tile_type t)
 {
-    return t == TILE_T2 ? -1 : t == TILE_A8 ? 128 : 0;
+    return t == TILE_T2 ? 1 : t == TILE_A8 ? -128 : 0;
 }
 INLINE bool is_affine(tile_type t)
 {
@@ -93,7 +93,7 @@ INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q
         int32x4_t s[MOST][4];
         const uint8_t *codes = tile;
         for (int m = 0; m < rows; m++) {
-            const int32_t u = a->sum[first + (size_t)m];
+            const int32_t u = a->neg_sum[first + (size_t)m];
             for (int i = 0; i < 4; i++) s[m][i] = vdupq_n_s32(code_offset(type) * u);
         }
         for (int k = 0; k < group; k += 4 * planes, codes += 64) {
@@ -109,13 +109,13 @@ INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q
         }
         for (int m = 0; m < rows; m++) {
             const size_t at = first + (size_t)m;
-            const float32x4_t f = vdupq_n_f32(a->scale[at]), u = vdupq_n_f32((float)a->sum[at]);
+            const float32x4_t f = vdupq_n_f32(a->scale[at]), u = vdupq_n_f32((float)a->neg_sum[at]);
             for (int i = 0; i < 4; i++) {
                 const float32x4_t d = type == TILE_E4 ? load_e8m0(codes + 4 * i)
                                                       : load_scales(w->scale_type, codes, 4 * i);
                 acc[m][i] = v_fma(v_mul(d, f), vcvtq_f32_s32(s[m][i]), acc[m][i]);
                 if (is_affine(type))
-                    acc[m][i] = v_fma(v_mul(load_scales(w->scale_type, codes, 16 + 4 * i), f), u,
+                    acc[m][i] = v_nma(v_mul(load_scales(w->scale_type, codes, 16 + 4 * i), f), u,
                                       acc[m][i]);
             }
         }

@@ -238,8 +238,8 @@ static void ref_matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float
                 for (int k = 0; k < w->group; k++) n += value[k] * q[k];
                 *out = fmaf(scale * a->scale[at], (float)n, *out);
                 if (is_affine(w->type))
-                    *out = fmaf(tile_scale(w, tile, j % 16, true) * a->scale[at], (float)a->sum[at],
-                                *out);
+                    *out = fmaf(tile_scale(w, tile, j % 16, true) * a->scale[at],
+                                (float)-a->neg_sum[at], *out);
             }
         }
     }
@@ -305,12 +305,12 @@ static void ref_unrotate(float *y, const float *x, const float *signs, int block
     transform(y, block);
     for (int j = 0; j < block; j++) y[j] = y[j] * signs[j];
 }
-static float ref_quantize(int8_t *q, int32_t *sum, const float *x, int n)
+static float ref_quantize(int8_t *q, int32_t *neg_sum, const float *x, int n)
 {
     uint32_t most = 0; /* magnitudes compare like their bits, NaN above all */
     for (int k = 0; k < n; k++)
         if ((bits_of(x[k]) & 0x7fffffffu) > most) most = bits_of(x[k]) & 0x7fffffffu;
-    *sum = 0;
+    *neg_sum = 0;
     for (int k = 0; k < n; k++) q[k] = 0;
     if (most >= 0x7f800000u) return float_of(CANON_QNAN);
     if (most < CANON_TINY_ROW) return 0.0f;
@@ -318,7 +318,7 @@ static float ref_quantize(int8_t *q, int32_t *sum, const float *x, int n)
     for (int k = 0; k < n; k++) {
         q[k] =
             (int8_t)nearbyint((double)x[k] * (double)inverse); /* the product is exact in double */
-        *sum += q[k];
+        *neg_sum -= q[k];
     }
     return float_of(most) / 127.0f;
 }
@@ -452,8 +452,8 @@ static void store_vector(kv_type t, int dim, uint8_t *block, bool value, int slo
 {
     int8_t code[CPU_MAX_HEAD];
     if (t == KV_Q8) {
-        int32_t sum;
-        const float scale = ref_quantize(code, &sum, x, dim);
+        int32_t neg_sum;
+        const float scale = ref_quantize(code, &neg_sum, x, dim);
         memcpy(block + cpu_kv_scales(t, dim) +
                    sizeof scale * (size_t)(value ? KV_PAGE + slot : slot),
                &scale, sizeof scale);
