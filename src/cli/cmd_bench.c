@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "cli/cmd.h"
 #include "cli/draftbench.h"
+#include "cli/servebench.h"
 #include "cli/setup.h"
 #include "cli/svg.h"
 #include "tools/passbench.h"
@@ -22,7 +23,8 @@ typedef struct bench {
     int turns, cooldown_s, max_tokens;
     passbench_result pass;
     draftbench_result draft;
-    bool has_draft;
+    servebench_result serve;
+    bool has_draft, has_serve;
     double peer_s, own_s; /* --against: medians of whole runs */
 } bench;
 
@@ -88,19 +90,21 @@ static status measure_passes(bench *b, error *e)
     return s;
 }
 
-static status measure_drafts(bench *b, error *e)
+/* What is measured through the public interface, as users get it. */
+static status measure_requests(bench *b, error *e)
 {
     const draftbench_options o = { b->turns, b->max_tokens };
-    if (!wants(b, "draft")) return OK;
-    if (!b->base.drafter_path[0]) {
-        if (strcmp(b->what, "draft") == 0)
-            return error_set(e, E_ARG, "bench: --what draft wants a --drafter");
-        return OK; /* all of what there is */
-    }
+    ingot_engine_options eo = INGOT_INIT(ingot_engine_options);
+    b->has_draft = wants(b, "draft") && b->base.drafter_path[0];
+    b->has_serve = wants(b, "serve");
+    if (strcmp(b->what, "draft") == 0 && !b->has_draft)
+        return error_set(e, E_ARG, "bench: --what draft wants a --drafter");
+    if (!b->has_draft && !b->has_serve) return OK;
+    eo.parallel = b->has_serve ? SERVEBENCH_MOST : 1;
     TRY(setup_open(&b->base, false, e));
-    TRY(setup_start(&b->base, NULL, e));
-    TRY(draftbench_run(&b->base, &o, &b->draft, e));
-    b->has_draft = true;
+    TRY(setup_start(&b->base, &eo, e));
+    if (b->has_draft) TRY(draftbench_run(&b->base, &o, &b->draft, e));
+    if (b->has_serve) TRY(servebench_run(&b->base, b->turns, b->max_tokens, &b->serve, e));
     return OK;
 }
 
@@ -221,6 +225,10 @@ static void print_text(const bench *b)
     char peak[32];
     print_passes(b);
     if (b->has_draft) print_drafts(b);
+    if (b->has_serve) printf("\nrequests at once\n  count    tok/s  ratio  spread\n");
+    for (int i = 0; b->has_serve && i < SERVEBENCH_COUNTS; i++)
+        printf("  %5d %8.2f %6.2f %6.1f %%\n", servebench_counts[i], b->serve.tok_s[i],
+               b->serve.tok_s[i] / b->serve.tok_s[0], 100 * b->serve.spread[i]);
     if (b->against)
         printf("\nagainst  %.2f s, this program %.2f s: %.2f times as fast\n", b->peer_s, b->own_s,
                b->peer_s / b->own_s);
@@ -338,6 +346,21 @@ static void json_drafts(const bench *b, jsonw *w)
     jsonw_end_array(w);
 }
 
+static void json_serve(const bench *b, jsonw *w)
+{
+    jsonw_key(w, "serve");
+    jsonw_array(w);
+    for (int i = 0; b->has_serve && i < SERVEBENCH_COUNTS; i++) {
+        jsonw_object(w);
+        member_int(w, "requests", servebench_counts[i]);
+        member(w, "tok_s", b->serve.tok_s[i]);
+        member(w, "ratio", b->serve.tok_s[i] / b->serve.tok_s[0]);
+        member(w, "spread", b->serve.spread[i]);
+        jsonw_end_object(w);
+    }
+    jsonw_end_array(w);
+}
+
 static status print_json(const bench *b, error *e)
 {
     buf out;
@@ -347,6 +370,7 @@ static status print_json(const bench *b, error *e)
     jsonw_object(&w);
     json_passes(b, &w);
     json_drafts(b, &w);
+    json_serve(b, &w);
     if (b->against) {
         jsonw_key(&w, "against");
         jsonw_object(&w);
@@ -421,17 +445,19 @@ static status write_plot(const bench *b, error *e)
 
 static status run(void *arg, error *e)
 {
-    static const char *const parts[] = { "all", "read", "rows", "prefill", "decode", "draft" };
+    static const char *const parts[] = { "all",    "read",  "rows", "prefill",
+                                         "decode", "draft", "serve" };
     bench *b = arg;
     bool known = false;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         known |= strcmp(b->what, parts[i]) == 0;
     if (!known)
-        return error_set(
-            e, E_ARG, "--what: found %s, want all, read, rows, prefill, decode or draft", b->what);
+        return error_set(e, E_ARG,
+                         "--what: found %s, want all, read, rows, prefill, decode, draft or serve",
+                         b->what);
     TRY(setup_resolve(&b->base, e));
     TRY(measure_passes(b, e));
-    TRY(measure_drafts(b, e));
+    TRY(measure_requests(b, e));
     TRY(measure_against(b, e));
     if (b->plot) TRY(write_plot(b, e));
     if (b->base.json) return print_json(b, e);
@@ -448,7 +474,7 @@ int cmd_bench(int argc, char **argv)
                 .max_tokens = 64 };
     setup_init(&b.base);
     const option own[] = {
-        { OPTION_TEXT, "what", 0, &b.what, "all|read|rows|prefill|decode|draft",
+        { OPTION_TEXT, "what", 0, &b.what, "all|read|rows|prefill|decode|draft|serve",
           "what to measure (default all)", 0, 0, NULL },
         { OPTION_INT, "repeat", 0, &b.turns, "N", "turns of each measurement (default 5)", 1,
           MOST_TURNS, NULL },
@@ -458,7 +484,7 @@ int cmd_bench(int argc, char **argv)
         { OPTION_TEXT, "depths", 0, &b.depths, "N,N,...",
           "positions before a decode (default 0,4096,16384,32768)", 0, 0, NULL },
         { OPTION_INT, "max-tokens", 'n', &b.max_tokens, "N",
-          "tokens of an answer of the draft part (default 64)", 2, 1 << 20, NULL },
+          "tokens of an answer of the draft and serve parts (default 64)", 2, 1 << 20, NULL },
         { OPTION_TEXT, "against", 0, &b.against, "COMMAND",
           "time another program's command in turns with this one", 0, 0, NULL },
         { OPTION_TEXT, "plot", 0, &b.plot, "FILE.svg", "draw the figures", 0, 0, NULL },
