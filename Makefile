@@ -33,6 +33,7 @@ lint: all ## everything that scripts check
 	scripts/check-layers
 	scripts/check-symbols $(B)
 	scripts/check-sizes $(B)
+	scripts/check-docs $(B)/ingot
 	scripts/lint $(B)
 nugget: ## train the shipped pair anew: hours; checkpoints and packs in W=build/nugget (train/README.md)
 	train/make-nugget $(W) $(ARGS)
