@@ -246,18 +246,20 @@ static bool translate(call *c, const json_node *body, api_error *e)
 {
     static const char *const same[] = { "model", "max_tokens", "stream", "temperature",
                                         "top_p", "top_k",      "seed",   "block" };
+    static const char *const refused[] = { "mcp_servers", "container" };
+    if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e)) return false;
     buf text;
     jsonw w;
     buf_init(&text, CALL_MAX_OUTPUT);
     jsonw_init(&w, &text);
     jsonw_object(&w);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) fields_copy(&w, body, same[i], same[i]);
-    fields_copy(&w, body, "stop_sequences", "stop");
     bool good = put_messages(&w, body, e) && put_tools(&w, body, e) &&
                 put_tool_choice(&w, body, e) && put_thinking(&w, body, e) &&
                 put_format(&w, body, e);
     jsonw_end_object(&w);
-    good = good && call_parse_translated(c, &openai_chat, &text, e);
+    good = good && call_parse_translated(c, &openai_chat, &text, e) &&
+           call_parse_stop(c, body, "stop_sequences", e);
     buf_free(&text);
     return good;
 }
@@ -288,10 +290,15 @@ static void messages_error(const api_error *e, buf *out)
     jsonw_key(&w, "error");
     jsonw_object(&w);
     jsonw_member_text(&w, "type", type);
-    if (e->n_ctx && e->n_prompt >= e->n_ctx) { /* the words that clients look for */
-        char message[96];
-        snprintf(message, sizeof message, "prompt is too long: %d tokens > %d maximum", e->n_prompt,
-                 e->n_ctx - 1);
+    if (e->n_ctx) { /* the words that clients look for, to shorten what they send */
+        char message[128];
+        if (e->n_prompt >= e->n_ctx)
+            snprintf(message, sizeof message, "prompt is too long: %d tokens > %d maximum",
+                     e->n_prompt, e->n_ctx - 1);
+        else
+            snprintf(message, sizeof message,
+                     "input length and `max_tokens` exceed context limit: %d + %d > %d",
+                     e->n_prompt, e->n_output, e->n_ctx);
         jsonw_member_text(&w, "message", message);
     } else {
         jsonw_member_text(&w, "message", e->message);

@@ -295,6 +295,7 @@ static bool refuse_submit(const call *c, ingot_status s, const ingot_error *from
     e->code = "context_length_exceeded";
     e->n_prompt = from->n_prompt;
     e->n_ctx = from->n_context;
+    e->n_output = c->sampling.max_tokens;
     return false;
 }
 

@@ -15,7 +15,8 @@ typedef struct api_error {
     const char *code; /* NULL: null */
     char param[96];   /* "": null */
     char message[640];
-    int n_prompt, n_ctx; /* > 0: a prompt longer than the context */
+    int n_prompt, n_ctx; /* > 0: a prompt, or it and the output, longer than the context */
+    int n_output;        /* as asked for */
 } api_error;
 
 /* Fills e with a 400 about `param` and returns false. */

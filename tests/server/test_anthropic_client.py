@@ -136,6 +136,9 @@ class Messages(harness.Case):
         self.assertEqual(self.refused(400, messages=[])["type"], "invalid_request_error")
         self.assertIn("max_tokens", self.refused(400, max_tokens=None)["message"])
         self.assertIn("prompt is too long", self.refused(400, messages=[{"role": "user", "content": "word " * 6000}])["message"])
+        self.assertRegex(self.refused(400, max_tokens=5000)["message"], r"^input length and `max_tokens` exceed context limit: \d+ \+ 5000 > 4096$")
+        self.assertIn("stop_sequences", self.refused(400, stop_sequences=list("abcde"))["message"])
+        self.assertIn("mcp_servers", self.refused(400, mcp_servers=[{"type": "url", "url": "x", "name": "y"}])["message"])
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
         self.assertIn("image", self.refused(400, messages=[{"role": "user", "content": [image]}])["message"])
         result = {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "see"}, image]}
