@@ -101,7 +101,7 @@ int cmd_serve(int argc, char **argv)
         { OPTION_LIST, "allow-host", 0, &s.hosts, "NAME",
           "serve requests for this Host on loopback too (repeatable)", 0, 0, NULL },
         { OPTION_TEXT, "cors", 0, &s.o.cors, "ORIGIN",
-          "origin whose pages browsers may call from, or * (default: none)", 0, 0, NULL },
+          "origin that browsers may call from, or * (default: localhost)", 0, 0, NULL },
         { OPTION_INT, "parallel", 0, &s.parallel, "N", "requests generated at once (default 4)", 1,
           256, NULL },
         { OPTION_INT, "total-context", 0, &s.total_context, "N",

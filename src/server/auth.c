@@ -141,7 +141,8 @@ static str without_scheme(str origin)
 
 static bool origin_allowed(const auth *a, str origin)
 {
-    return a->o->cors && (strcmp(a->o->cors, "*") == 0 || str_eq(origin, str_from(a->o->cors)));
+    if (a->o->cors) return strcmp(a->o->cors, "*") == 0 || str_eq(origin, str_from(a->o->cors));
+    return is_local_name(without_port(without_scheme(origin)));
 }
 
 /* Without a key any page in the user's browser could make this server work, though it could not

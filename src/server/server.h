@@ -12,7 +12,7 @@ typedef struct server_options {
     int port;         /* 8080; 0: any free one */
     const char *api_key, *api_key_file;
     bool no_auth;     /* beyond loopback without a key */
-    const char *cors; /* origin, "*", or NULL: none */
+    const char *cors; /* origin, "*", or NULL: localhost origins */
     const char *allow_host[SERVER_MAX_HOSTS];
     int n_allow_host;
     uint64_t max_body;
