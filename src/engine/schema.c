@@ -2,6 +2,7 @@
 #include "base/jsonw.h"
 #include "base/mem.h"
 #include "engine/schema.h"
+#include "engine/subschema.h"
 #include "base/banned.h"
 
 enum {
@@ -90,6 +91,29 @@ static int wide(grammar *g, int next)
     return grammar_chars(g, &all, 1, next);
 }
 
+static int set_of(grammar *g, const char *bytes, int next)
+{
+    grammar_set s = { { 0 } };
+    for (; *bytes; bytes++) grammar_set_add(&s, (uint8_t)*bytes, (uint8_t)*bytes);
+    return grammar_bytes(g, &s, next);
+}
+
+static int hex_digits(grammar *g, int n, int next)
+{
+    for (int i = 0; i < n; i++) next = set_of(g, "0123456789abcdefABCDEF", next);
+    return next;
+}
+
+/* What follows \u: a code point of its own, or both halves of a pair. */
+static int code(grammar *g, int next)
+{
+    const int low = set_of(g, "dD", set_of(g, "cdefCDEF", hex_digits(g, 2, next)));
+    const int pair = set_of(g, "89abAB", hex_digits(g, 2, grammar_literal(g, STR("\\u"), low)));
+    const int single = set_of(g, "01234567", hex_digits(g, 2, next));
+    const int in_d = set_of(g, "dD", grammar_either(g, single, pair));
+    return grammar_either(g, set_of(g, "0123456789abcefABCEF", hex_digits(g, 3, next)), in_d);
+}
+
 /* One character inside a string: valid UTF-8 but quote, backslash and controls, or an escape. */
 static int character(builder *b, int next)
 {
@@ -97,18 +121,12 @@ static int character(builder *b, int next)
     if (b->character < 0) {
         b->character = grammar_rule(g);
         const int end = grammar_return(g);
-        grammar_set plain = { { 0 } }, escape = { { 0 } }, hex = { { 0 } };
+        grammar_set plain = { { 0 } };
         grammar_set_add(&plain, 0x20, 0x21);
         grammar_set_add(&plain, 0x23, 0x5b);
         grammar_set_add(&plain, 0x5d, 0x7e);
-        for (const char *c = "\"\\/bfnrt"; *c; c++) grammar_set_add(&escape, *c, *c);
-        grammar_set_add(&hex, '0', '9');
-        grammar_set_add(&hex, 'a', 'f');
-        grammar_set_add(&hex, 'A', 'F');
-        int code = end;
-        for (int i = 0; i < 4; i++) code = grammar_bytes(g, &hex, code);
         const int escaped =
-            grammar_either(g, grammar_bytes(g, &escape, end), grammar_byte(g, 'u', code));
+            grammar_either(g, set_of(g, "\"\\/bfnrt", end), grammar_byte(g, 'u', code(g, end)));
         const int ascii =
             grammar_either(g, grammar_bytes(g, &plain, end), grammar_byte(g, '\\', escaped));
         grammar_define(g, b->character, grammar_either(g, ascii, wide(g, end)));
@@ -143,15 +161,9 @@ static int number(builder *b, bool integer, int next)
     grammar *g = b->g;
     int tail = next;
     if (!integer) {
-        grammar_set e = { { 0 } }, sign = { { 0 } };
-        grammar_set_add(&e, 'e', 'e');
-        grammar_set_add(&e, 'E', 'E');
-        grammar_set_add(&sign, '+', '+');
-        grammar_set_add(&sign, '-', '-');
         const int power = range(g, '0', '9', digits(g, 1, next));
         const int exponent = grammar_either(
-            g, grammar_bytes(g, &e, grammar_either(g, grammar_bytes(g, &sign, power), power)),
-            next);
+            g, set_of(g, "eE", grammar_either(g, set_of(g, "+-", power), power)), next);
         const int part = grammar_byte(g, '.', range(g, '0', '9', digits(g, DIGITS - 1, exponent)));
         tail = grammar_either(g, part, exponent);
     }
@@ -241,10 +253,10 @@ static status limit_of(const builder *b, const json_node *s, const char *name, i
                        int *out, error *e)
 {
     const json_node *n = json_get(s, name);
-    int64_t v = fallback;
+    double v = fallback;
     *out = fallback;
     if (!n) return OK;
-    if (!json_i64(n, &v) || v < 0 || v > MAX_REPEAT)
+    if (!json_f64(n, &v) || !(v >= 0 && v <= MAX_REPEAT) || v != (int)v)
         return refuse(b, str_from(name), "want an integer from 0 to 4096", e);
     *out = (int)v;
     return OK;
@@ -301,28 +313,12 @@ static status build_ref(builder *b, const json_node *ref, int next, int *out, er
     str path;
     if (!json_str(ref, &path) || path.len == 0 || path.ptr[0] != '#')
         return refuse(b, STR("$ref"), "want a place in this document (#/...)", e);
-    const json_node *at = b->root;
-    for (size_t i = 1; i < path.len && at;) {
-        size_t end = ++i;
-        while (end < path.len && path.ptr[end] != '/') end++;
-        at = json_get_str(at, str_sub(path, i, end));
-        i = end;
-    }
+    const json_node *at = subschema_at(b->root, ref);
     if (!at) return refuse(b, STR("$ref"), "it leads nowhere", e);
     int rule;
     TRY(rule_of(b, at, &rule, e));
     *out = grammar_call(b->g, rule, next);
     return OK;
-}
-
-static bool is_required(const json_node *s, str name)
-{
-    const json_node *list = json_get(s, "required");
-    for (size_t i = 0; i < json_len(list); i++) {
-        str item;
-        if (json_str(json_at(list, i), &item) && str_eq(item, name)) return true;
-    }
-    return false;
 }
 
 /* "name": value */
@@ -363,7 +359,7 @@ static status build_properties(builder *b, const json_node *s, const json_node *
     const json_node *value;
     size_t i = 0;
     for (void *it = NULL; st == OK && json_each(list, &it, &key, &value); i++) {
-        needed[i] = is_required(s, key);
+        needed[i] = subschema_requires(s, key);
         st = build_property(b, key, value, &rules[i], e);
     }
     int first = space(b, grammar_byte(g, '}', next)), rest = first;
@@ -481,6 +477,35 @@ static status check_alone(const builder *b, const json_node *s, const char *keyw
     return OK;
 }
 
+/* oneOf wants exactly one; its branches are joined, so no value may fit two. */
+static status check_apart(const builder *b, const json_node *list, error *e)
+{
+    for (size_t i = 0; i < json_len(list); i++)
+        for (size_t k = 0; k < i; k++)
+            if (!subschema_apart(b->root, json_at(list, i), json_at(list, k)))
+                return refuse(b, STR("oneOf"), "two of its schemas may fit the same value (anyOf?)",
+                              e);
+    return OK;
+}
+
+/* What stands beside `type` must not leave it: values have it, or all alternatives state it
+ * themselves. */
+static status check_type(const builder *b, const json_node *s, const char *keyword, error *e)
+{
+    const json_node *types = json_get(s, "type"), *list = json_get(s, keyword);
+    const bool values = strcmp(keyword, "const") == 0 || strcmp(keyword, "enum") == 0;
+    if (!types) return OK;
+    if (strcmp(keyword, "const") == 0 && subschema_fits_type(types, list)) return OK;
+    bool fits = json_kind(list) == JSON_ARRAY;
+    for (size_t i = 0; fits && i < json_len(list); i++) {
+        const json_node *one = json_at(list, i);
+        str own;
+        fits = values ? subschema_fits_type(types, one)
+                      : json_str(json_get(one, "type"), &own) && subschema_allows_type(types, own);
+    }
+    return fits ? OK : refuse(b, STR("type"), "not all that stands beside it states this type", e);
+}
+
 static const char *combining_keyword(const json_node *s)
 {
     static const char *const names[] = { "$ref", "const", "enum", "anyOf", "oneOf", "allOf" };
@@ -489,26 +514,51 @@ static const char *combining_keyword(const json_node *s)
     return NULL;
 }
 
+/* Without a type its keywords say which is meant; without those it is anything. */
+static status build_untyped(builder *b, const json_node *s, int next, int *out, error *e)
+{
+    static const struct {
+        const char *keywords[3];
+        str type;
+    } kinds[] = { { { "properties", "required", "additionalProperties" }, STR("object") },
+                  { { "items", "minItems", "maxItems" }, STR("array") },
+                  { { "minLength", "maxLength", "minLength" }, STR("string") } };
+    int found = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        bool meant = false;
+        for (int k = 0; k < 3; k++) meant = meant || json_get(s, kinds[i].keywords[k]);
+        if (!meant) continue;
+        int one;
+        TRY(build_type(b, s, kinds[i].type, next, &one, e));
+        *out = found++ ? grammar_either(b->g, *out, one) : one;
+    }
+    if (!found) *out = grammar_call(b->g, any_rule(b), next);
+    return OK;
+}
+
 static status build_one(builder *b, const json_node *s, int next, int *out, error *e)
 {
     const json_node *n;
     TRY(check_keywords(b, s, e));
     const char *combining = combining_keyword(s);
-    if (combining) TRY(check_alone(b, s, combining, e));
+    if (combining) {
+        TRY(check_alone(b, s, combining, e));
+        TRY(check_type(b, s, combining, e));
+    }
     if ((n = json_get(s, "$ref"))) return build_ref(b, n, next, out, e);
     if ((n = json_get(s, "const"))) return build_literal(b, n, next, out, e);
     if ((n = json_get(s, "enum"))) return build_any_of(b, n, STR("enum"), true, next, out, e);
     if ((n = json_get(s, "anyOf"))) return build_any_of(b, n, STR("anyOf"), false, next, out, e);
-    if ((n = json_get(s, "oneOf"))) return build_any_of(b, n, STR("oneOf"), false, next, out, e);
+    if ((n = json_get(s, "oneOf"))) {
+        TRY(check_apart(b, n, e));
+        return build_any_of(b, n, STR("oneOf"), false, next, out, e);
+    }
     if ((n = json_get(s, "allOf"))) {
         if (json_len(n) != 1) return refuse(b, STR("allOf"), "want exactly one schema in it", e);
         return build(b, json_at(n, 0), next, out, e);
     }
     if ((n = json_get(s, "type"))) return build_types(b, s, n, next, out, e);
-    if (json_get(s, "properties")) return build_object(b, s, next, out, e);
-    if (json_get(s, "items")) return build_array(b, s, next, out, e);
-    *out = grammar_call(b->g, any_rule(b), next);
-    return OK;
+    return build_untyped(b, s, next, out, e);
 }
 
 static status build(builder *b, const json_node *s, int next, int *out, error *e)
@@ -607,7 +657,7 @@ static status build_arguments(builder *b, const json_node *s, int next, int *out
         leave(b, before);
         here = grammar_literal(b->g, STR(">\n"), here);
         here = grammar_literal(b->g, STR("<parameter="), grammar_literal(b->g, keys[n], here));
-        *out = is_required(s, keys[n]) ? here : grammar_either(b->g, here, *out);
+        *out = subschema_requires(s, keys[n]) ? here : grammar_either(b->g, here, *out);
     }
     return OK;
 }

@@ -1,12 +1,13 @@
 /* schema.h - a JSON Schema becomes a grammar of the JSON texts that it allows.
  *
  * Supported: type (also a list), properties, required, additionalProperties, items, minItems,
- * maxItems, minLength, maxLength, enum, const, anyOf, oneOf (as one of its branches), allOf of one,
- * $ref within the document, true. Keywords that only describe (title, description, default,
+ * maxItems, minLength, maxLength, enum, const, anyOf, oneOf of branches that cannot overlap, allOf
+ * of one, $ref within the document, true. Keywords that only describe (title, description, default,
  * examples, format, ...) change nothing. Any other keyword is refused with its path: a schema is
- * enforced or refused, never half obeyed. Properties come in the order they are declared; an object
- * that declares some has no others. Between tokens stands at most one space, or a line break and
- * indentation. */
+ * enforced or refused, never half obeyed. Of what a schema allows only a part may be written:
+ * properties come in the order they are declared, an object that declares some has no others,
+ * without a type the keywords choose it, and constants stand as they are spelled. Between tokens
+ * stands at most one space, or a line break and indentation. */
 #ifndef ENGINE_SCHEMA_H
 #define ENGINE_SCHEMA_H
 #include "base/json.h"

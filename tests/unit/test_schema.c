@@ -59,6 +59,34 @@ TEST(strings_are_utf8_and_escaped)
           LIST("\"a\"", "\"abc\"", "\"\xc3\xa9\\n\xc3\xa9\""), LIST("\"\"", "\"abcd\""));
 }
 
+/* An escape of two halves is one character, and half of one is none. */
+TEST(escaped_pairs_are_one_character)
+{
+    check("{\"type\":\"string\",\"maxLength\":1}",
+          LIST("\"\\ud83d\\ude00\"", "\"\\uD7ff\"", "\"\\ue000\"", "\"\\udaAA\\udfff\""),
+          LIST("\"\\ud83d\"", "\"\\ude00\"", "\"\\ud83d\\u0041\"", "\"\\ude00\\ud83d\""));
+    check("{\"type\":\"string\",\"minLength\":2}", LIST("\"\\ud83d\\ude00a\""),
+          LIST("\"\\ud83d\\ude00\""));
+}
+
+/* What stands beside a type, and branches of which one alone may fit. */
+TEST(types_values_and_branches_agree)
+{
+    check("{\"type\":\"string\",\"enum\":[\"a\",\"b\"]}", LIST("\"a\"", "\"b\""),
+          LIST("\"c\"", "1"));
+    check("{\"type\":\"integer\",\"const\":3}", LIST("3"), LIST("4"));
+    check("{\"minLength\":2}", LIST("\"ab\""), LIST("\"a\"", "7"));
+    check("{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", LIST("\"a\"", "1"),
+          LIST("null"));
+    check("{\"oneOf\":[{\"$ref\":\"#/$defs/cat\"},{\"$ref\":\"#/$defs/dog\"}],\"$defs\":{"
+          "\"cat\":{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":\"cat\"},\"lives\":"
+          "{\"type\":\"integer\"}},\"required\":[\"kind\"]},"
+          "\"dog\":{\"type\":\"object\",\"properties\":{\"kind\":{\"enum\":[\"dog\",\"pup\"]}},"
+          "\"required\":[\"kind\"]}}}",
+          LIST("{\"kind\":\"cat\",\"lives\":9}", "{\"kind\":\"pup\"}"),
+          LIST("{\"kind\":\"dog\",\"lives\":9}", "{}", "{\"kind\":\"cow\"}"));
+}
+
 TEST(objects)
 {
     const char *schema =
@@ -126,6 +154,15 @@ TEST(R041_what_is_not_supported_is_refused_with_its_path)
         { "{\"type\":\"object\",\"required\":[\"a\"]}", "schema: required" },
         { "{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", "schema: maxItems" },
         { "{\"type\":\"array\",\"maxItems\":1000000}", "schema: maxItems" },
+        { "{\"type\":\"string\",\"enum\":[\"a\",1]}", "schema: type" },
+        { "{\"type\":\"string\",\"anyOf\":[{\"type\":\"null\"}]}", "schema: type" },
+        { "{\"oneOf\":[{\"type\":\"number\"},{\"type\":\"integer\"}]}", "schema: oneOf" },
+        { "{\"oneOf\":[{\"const\":1},{\"const\":1.0}]}", "schema: oneOf" },
+        { "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"const\":1}}},{\"type\":"
+          "\"object\","
+          "\"properties\":{\"a\":{\"const\":2}}}]}",
+          "schema: oneOf" },
+        { "{\"required\":[\"a\"]}", "schema: required" },
         { "[1]", "schema: found array" },
         { "{\"$ref\":\"#\"}", "grammar: it allows no text" },
     };
