@@ -25,6 +25,10 @@ static const char *const own_prompts[] = {
     "Count from 1 to 9.",
     "What can you do?",
     "Repeat exactly: alpha beta gamma alpha beta gamma alpha beta gamma",
+    /* several pages of positions */
+    "Sort these words: pear, apple, fig, plum, lemon, melon, cherry, grape, peach, mango, kiwi, "
+    "lime, date, olive, papaya, banana, orange, quince, guava, lychee, apricot, currant, medlar, "
+    "nectarine, raspberry, blueberry, pomelo, tangerine, coconut, cranberry, gooseberry, damson.",
 };
 
 typedef struct tokens {

@@ -109,6 +109,32 @@ TEST(R048_R049_a_change_keeps_what_stands_before_it)
     ingot_model_close(m);
 }
 
+/* A prompt that has all tokens of an entry but the last is another prompt. */
+TEST(R052_one_other_token_is_another_prompt)
+{
+    static int32_t ids[512];
+    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_engine *cold = start(m, 1, 0), *warm = start(m, 1, 64 << 20);
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    nugget_result r;
+    p.tokens = ids;
+    p.n_tokens = 200;
+    fill(ids, 200, 21);
+    EXPECT_INT(compare(cold, warm, &p, 20, &r), 0);
+    memcpy(ids + 200, r.ids, (size_t)r.n * sizeof *ids);
+    const int end = 200 + r.n - 1; /* of the entry: the newest token was not run */
+    fill(ids + 200 + r.n, 30, 22);
+    p.n_tokens = (size_t)(200 + r.n + 30);
+    ids[end - 1] = (ids[end - 1] + 1) % 4000;
+    EXPECT_INT(compare(cold, warm, &p, 20, NULL), 0);
+    ids[end - 1] = r.ids[r.n - 2];
+    EXPECT_INT(compare(cold, warm, &p, 20, NULL), end);
+    nugget_free(&r);
+    ingot_engine_stop(cold);
+    ingot_engine_stop(warm);
+    ingot_model_close(m);
+}
+
 /* A budget for a few entries only: old ones go, output stays. */
 TEST(R051_a_small_budget_evicts_and_stays_right)
 {

@@ -246,7 +246,7 @@ static void run_clients(soak *s, ingot_model *m, const char *dir)
 TEST(R057_R061_R066_requests_without_end_equal_those_alone)
 {
     const char *asked = getenv("INGOT_SOAK");
-    const int count = asked ? (int)strtol(asked, NULL, 10) : 120;
+    const int count = asked ? (int)strtol(asked, NULL, 10) : 60;
     EXPECT(count >= 2 * CLIENTS);
     soak s = { .each = count / 2 / CLIENTS, .n_kinds = count / 2 < KINDS ? count / 2 : KINDS };
     rng r = { 4711 };
