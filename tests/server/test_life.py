@@ -343,5 +343,21 @@ class Ending(unittest.TestCase):
         self.assertIn(json.dumps(answer, ensure_ascii=False)[1:-1], log)
 
 
+class Restart(unittest.TestCase):
+    def test_R052_a_restart_goes_on_with_conversations(self):
+        messages = [{"role": "user", "content": "What is 5 plus 6? " + "Think about it. " * 30}]
+        body = {"max_tokens": 12, "temperature": 0, "seed": 1}
+        with tempfile.TemporaryDirectory() as folder, harness.Server() as cold:
+            for turn in range(3):
+                with harness.Server("--cache-dir", folder, "--cache-disk", "64M") as server:
+                    got = server.post(CHAT, {**body, "messages": messages}).json
+                    loads = server.metric("ingot_prefix_cache_disk_loads_total")
+                want = cold.post(CHAT, {**body, "messages": messages}).json
+                self.assertEqual(got["choices"], want["choices"])
+                self.assertEqual(loads, 1 if turn else 0)
+                self.assertEqual(got["usage"]["prompt_tokens_details"]["cached_tokens"] > 100, turn > 0)
+                messages += [got["choices"][0]["message"], {"role": "user", "content": "And 7 more?"}]
+
+
 if __name__ == "__main__":
     harness.main()
