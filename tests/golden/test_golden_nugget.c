@@ -1,6 +1,7 @@
 /* Nugget, king and drafter, against mlx-vlm in f32 (models/nugget/golden.json), and the price of
  * int8 activations. */
 #include "model_fixture.h"
+#include "stride.h"
 
 static const int taps[] = { 1, 2, 3 };
 
@@ -44,7 +45,7 @@ TEST(golden_nugget_greedy)
     json_doc *doc = golden_json(NUGGET "golden.json");
     const json_node *prompts = json_get(json_root(doc), "prompts");
     EXPECT_INT(json_len(prompts), 12);
-    for (size_t i = 0; i < json_len(prompts); i++) {
+    for (size_t i = 0; i < json_len(prompts); i += (size_t)test_stride()) {
         golden_prompt g;
         prompt_read(&g, json_at(prompts, i), "drafted_block_4");
         state *s = fixture_state(&f);
@@ -134,7 +135,7 @@ static void check_drafted(int block)
     const json_node *prompts = json_get(json_root(doc), "prompts");
     char key[32];
     snprintf(key, sizeof key, "drafted_block_%d", block);
-    for (size_t i = 0; i < json_len(prompts); i++) {
+    for (size_t i = 0; i < json_len(prompts); i += (size_t)test_stride()) {
         golden_prompt g;
         prompt_read(&g, json_at(prompts, i), key);
         check_accepted(&f, d, dw, json_get(json_root(doc), "stop_ids"), 96, &g, block);
@@ -217,7 +218,7 @@ TEST(int8_is_close_to_f32_on_nugget)
     json_doc *doc = golden_json(NUGGET "golden.json");
     const json_node *prompts = json_get(json_root(doc), "prompts");
     kl_sum k = { 0 };
-    for (size_t i = 0; i < json_len(prompts); i++) {
+    for (size_t i = 0; i < json_len(prompts); i += (size_t)test_stride()) {
         golden_prompt g;
         prompt_read(&g, json_at(prompts, i), "drafted_block_4");
         int32_t text[320];

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""What other programs make of ingot's files. Arguments: the program `ingot`, the root of the tree.
+"""What other programs make of ingot's files. Arguments: the program `ingot`, the root of the tree, and perhaps `all`: every
+part must run.
 
   gguf    the Python package `gguf` reads the GGUF twin of king-tiny and finds every tensor with the bytes that follow
           from the pack by the rules of docs/formats.md
   mlx     MLX loads packs that `ingot quantize` wrote and dequantizes them to what mx.quantize gives
   numpy   NumPy computes the KL divergence and hidden distance of `eval kl` from two captures
 
-Each part is skipped where its package is missing; the exit code is 77 when nothing could run. Prints what ran.
+INGOT_INTEROP_PYTHON names an interpreter that has all of them (tests/interop/venv makes one), in which this goes on.
+Without it each part is skipped where its package is missing, and the exit code is 77 when nothing could run. Prints what
+ran.
 """
 import importlib.metadata, json, os, subprocess, sys, tempfile
 
 ingot, root = sys.argv[1:3]
+whole = sys.argv[3:] == ["all"]
+chosen = os.environ.get("INGOT_INTEROP_PYTHON")
+if chosen and not whole:
+    os.execvp(chosen, [chosen, "-B", sys.argv[0], ingot, root, "all"])
 holder = tempfile.TemporaryDirectory()
 scratch = holder.name
 packs = os.path.join(root, "tests/golden/packs")
@@ -161,6 +168,8 @@ for check, package in ((check_gguf, "gguf"), (check_mlx, "mlx.core"), (check_num
         __import__(package)
         __import__("numpy")
     except ImportError:
+        if whole:
+            raise
         continue
     check()
 print("\n".join(ran))

@@ -2,6 +2,7 @@
  * on drafting, block, chunk, threads, or who else is served. Mutations these tests have caught are
  * named at each. */
 #include "nugget.h"
+#include "stride.h"
 
 #define DRAFTER NUGGET "/drafter-q8"
 
@@ -56,7 +57,7 @@ TEST(R054_R056_drafted_equals_plain_greedy)
 {
     ingot_model *m = nugget_open(2, DRAFTER);
     ingot_engine *g = nugget_start(m, 1, 0);
-    for (int i = 0; i < NUGGET_PROMPTS; i++) {
+    for (int i = 0; i < NUGGET_PROMPTS; i += test_stride()) {
         int32_t ids[512];
         const ingot_prompt p = nugget_prompt(i, ids, 512);
         nugget_result plain, drafted;
@@ -81,7 +82,7 @@ TEST(R067_R072_drafted_equals_plain_sampled)
 {
     ingot_model *m = nugget_open(2, DRAFTER);
     ingot_engine *g = nugget_start(m, 1, 0);
-    for (int i = 0; i < NUGGET_PROMPTS; i += 2) {
+    for (int i = 0; i < NUGGET_PROMPTS; i += 2 * test_stride()) {
         int32_t ids[512];
         const ingot_prompt p = nugget_prompt(i, ids, 512);
         for (int k = 0; k < SETTINGS; k++) {

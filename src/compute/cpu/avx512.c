@@ -12,6 +12,15 @@
 #define QUERIES 6
 #include "compute/cpu/ops.inc"
 
+/* Under a sanitizer every access is checked: unrolled, that takes the compiler minutes and shows no
+ * more than the loop does. */
+#ifdef INGOT_SANITIZED
+#define UNROLL(n)
+#else
+#define PRAGMA(text) _Pragma(#text)
+#define UNROLL(n) PRAGMA(GCC unroll n)
+#endif
+
 enum {
     AHEAD = 4096, /* bytes to prefetch ahead of float weights in use */
     FAR = 8192,   /* of codes: into the second cache, */
@@ -145,18 +154,19 @@ INLINE void strip_q8(tile_type type, int rows, int group, const tile_matrix *w, 
             s[m][0] = sum_begin(type, neg_sum + m);
             for (int c = 1; c < sums; c++) s[m][c] = _mm512_setzero_si512();
         }
-#pragma GCC unroll 8
+        UNROLL(8)
         for (int k = 0; k < group; k += 4 * planes, codes += 64) {
             __m512i plane[4];
             unpack(type, sums, codes, plane);
             fetch(codes);
             for (int i = 0; rows >= 4 && i < rows * 4 * planes; i += 64) /* of the next group */
                 _mm_prefetch((const char *)q + used * group + k * rows + i, _MM_HINT_T0);
-#pragma GCC unroll 4
-            for (int p = 0; p < planes; p++)
-#pragma GCC unroll 16
+            UNROLL(4)
+            for (int p = 0; p < planes; p++) {
+                UNROLL(16)
                 for (int m = 0; m < rows; m++)
                     s[m][p % sums] = dot(s[m][p % sums], plane[p], q + m * group + k + 4 * p);
+            }
         }
         fetch(codes);
         const scales d = load_tile_scales(type, w, codes);
@@ -232,15 +242,15 @@ INLINE void batch_group(tile_type type, int group, const __m512i *quads, const s
                         const int8_t *next, float (*acc)[16])
 {
     __m512i s[CPU_BATCH];
-#pragma GCC unroll 16
+    UNROLL(16)
     for (int m = 0; m < CPU_BATCH; m++) s[m] = sum_begin(type, neg_sum + m);
-#pragma GCC unroll 2
+    UNROLL(2)
     for (int k = 0; k < group; k += 4) {
         _mm_prefetch((const char *)next + CPU_BATCH * k, _MM_HINT_T0);
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int m = 0; m < CPU_BATCH; m++) s[m] = dot(s[m], quads[k / 4], q + m * group + k);
     }
-#pragma GCC unroll 16
+    UNROLL(16)
     for (int m = 0; m < CPU_BATCH; m++)
         _mm512_store_ps(acc[m], chain(type, _mm512_load_ps(acc[m]), s[m], d, scale[m], neg_sum[m]));
 }
