@@ -298,7 +298,10 @@ int cmd_eval(int argc, char **argv)
     for (size_t i = 0; argc > 0 && i < sizeof parts / sizeof *parts; i++)
         if (strcmp(argv[0], parts[i].name) == 0) return parts[i].run(argc - 1, argv + 1);
     const bool help = argc > 0 && strcmp(argv[0], "--help") == 0;
-    if (argc > 0 && !help) fprintf(stderr, "ingot: eval: no part \"%s\"\n", argv[0]);
+    if (argc > 0 && !help) {
+        fprintf(stderr, "ingot: eval: found %s, want kl, merge, ppl or verify\n", argv[0]);
+        return EXIT_USAGE;
+    }
     fputs("ingot eval - KL divergence, hidden-state distance, perplexity, exactness\n\n"
           "usage: ingot eval kl|merge|ppl|verify [options]\n\n"
           "  kl      KL divergence and hidden-state distance to a teacher\n"

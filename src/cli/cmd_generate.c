@@ -137,7 +137,10 @@ static status submit(generate *g, ingot_sampling s, ingot_request **r, error *e)
     s.grammar = g->grammar_text;
     s.raw = g->tokens || g->raw;
     ingot_error ie;
-    return setup_status(ingot_submit(r, g->base.engine, &p, &s, &ie), &ie, e);
+    status st = setup_status(ingot_submit(r, g->base.engine, &p, &s, &ie), &ie, e);
+    if (st) st = setup_blame("messages", g->messages, e);
+    if (st) st = setup_blame("tools", g->tools, e);
+    return st;
 }
 
 static status run(void *arg, error *e)

@@ -95,6 +95,20 @@ static status no_member(const char *key, const json_node *found, const char *wan
     return error_set(e, E_ARG, "\"%s\": found %s, want %s", key, json_kind_name(found), want);
 }
 
+static bool is_absent(const json_node *n)
+{
+    return json_kind(n) == JSON_NONE || json_kind(n) == JSON_NULL;
+}
+
+/* A member that may be left out; NULL then. */
+static status optional_text(const json_node *in, const char *key, const char **out, error *e)
+{
+    const json_node *found = json_get(in, key);
+    *out = json_text(found);
+    if (*out || is_absent(found)) return OK;
+    return no_member(key, found, "a string", e);
+}
+
 /* ---- tokenize ---- */
 
 static status special_of(const char *name, ingot_special *out, error *e)
@@ -126,8 +140,10 @@ static status tokenize_case(setup *s, const json_node *in, jsonw *w, error *e)
     str text;
     if (!json_str(json_get(in, "text"), &text))
         return no_member("text", json_get(in, "text"), "a string", e);
+    const char *special;
+    TRY(optional_text(in, "special", &special, e));
     jsonw_key(w, "ids");
-    return write_ids(s, text, json_text(json_get(in, "special")), w, e);
+    return write_ids(s, text, special, w, e);
 }
 
 static status tokenize_once(setup *s, void *special, error *e)
@@ -165,7 +181,7 @@ int cmd_text_tokenize(int argc, char **argv)
         .name = "tokenize",
         .usage = "--king FOLDER < text",
         .summary = "print the token ids of a text as a JSON array",
-        .tables = { own, s.model_options, &s.output_options[1] },
+        .tables = { own, s.text_options, &s.output_options[1] },
     };
     return run_text(&c, argc, argv, &s, &jsonl, tokenize_case, tokenize_once, &special);
 }
@@ -288,7 +304,7 @@ int cmd_text_detokenize(int argc, char **argv)
         .name = "detokenize",
         .usage = "--king FOLDER < ids.json",
         .summary = "print the bytes that a JSON array of token ids stands for",
-        .tables = { own, s.model_options, &s.output_options[1] },
+        .tables = { own, s.text_options, &s.output_options[1] },
     };
     return run_text(&c, argc, argv, &s, &jsonl, detokenize_case, detokenize_once, &hide);
 }
@@ -306,14 +322,15 @@ static status render_bare(setup *s, const json_node *in, jsonw *w, error *e)
     jsonw v;
     ingot_text text;
     ingot_error ie;
-    const char *fault = NULL;
+    const char *fault = NULL, *template_text;
+    TRY(optional_text(in, "template", &template_text, e));
     buf_init(&variables, MOST_LINE);
     jsonw_init(&v, &variables);
     jsonw_node(&v, json_get(in, "variables"));
     status st = buf_status(&variables, "variables", e);
     if (st == OK) {
-        const ingot_status is = ingot_render_bare(s->model, json_text(json_get(in, "template")),
-                                                  variables.ptr, &text, &fault, &ie);
+        const ingot_status is =
+            ingot_render_bare(s->model, template_text, variables.ptr, &text, &fault, &ie);
         if (is == INGOT_OK) {
             jsonw_key(w, "text"), jsonw_str(w, (str){ text.ptr, text.len });
             ingot_text_free(&text);
@@ -357,19 +374,29 @@ static status render_case(setup *s, const json_node *in, jsonw *w, error *e)
     char *messages = NULL, *tools = NULL, *options = NULL;
     if (json_get(in, "variables")) return render_bare(s, in, w, e);
     ingot_prompt p = INGOT_INIT(ingot_prompt);
+    TRY(optional_text(in, "template", &p.template_text, e));
     status st = member_text(in, "messages", &messages, e);
     if (st == OK) st = member_text(in, "tools", &tools, e);
     if (st == OK) st = member_text(in, "options", &options, e);
     p.messages = messages;
     p.tools = tools;
     p.template_args = options;
-    p.template_text = json_text(json_get(in, "template"));
     if (st == OK && !messages) st = no_member("messages", NULL, "an array", e);
     if (st == OK) st = write_rendered(s, &p, w, e);
     mem_free(messages);
     mem_free(tools);
     mem_free(options);
     return st;
+}
+
+/* A template is reported under the name it has in a folder: here it has another. */
+static status blame_template(const char *path, error *e)
+{
+    static const char usual[] = "chat_template.jinja";
+    char rest[sizeof e->text];
+    if (!path || !str_starts(str_from(e->text), STR("chat_template.jinja"))) return e->code;
+    snprintf(rest, sizeof rest, "%s", e->text + sizeof usual - 1);
+    return error_set(e, e->code, "%s%s", path, rest);
 }
 
 static status render_once(setup *s, void *arg, error *e)
@@ -391,7 +418,12 @@ static status render_once(setup *s, void *arg, error *e)
     p.thinking = r->no_thinking ? INGOT_THINKING_OFF : INGOT_THINKING_DEFAULT;
     p.reasoning_effort = r->effort;
     p.no_generation_prompt = r->no_generation_prompt;
-    if (st == OK) st = setup_status(ingot_render(s->model, &p, &text, &ie), &ie, e);
+    if (st == OK) {
+        st = setup_status(ingot_render(s->model, &p, &text, &ie), &ie, e);
+        if (st) st = setup_blame("messages", r->messages, e);
+        if (st) st = setup_blame("tools", r->tools, e);
+        if (st) st = blame_template(r->template_path, e);
+    }
     if (st == OK) {
         fwrite(text.ptr, 1, text.len, stdout);
         ingot_text_free(&text);
@@ -430,7 +462,7 @@ int cmd_text_render(int argc, char **argv)
         .name = "render",
         .usage = "--king FOLDER --messages FILE [options]",
         .summary = "print the prompt that the model would see",
-        .tables = { own, s.model_options, &s.output_options[1] },
+        .tables = { own, s.text_options, &s.output_options[1] },
     };
     return run_text(&c, argc, argv, &s, &jsonl, render_case, render_once, &r);
 }
@@ -485,8 +517,9 @@ static status feed(ingot_splitter *p, str text, const json_node *cuts, ingot_fin
     ingot_event ev;
     size_t at = 0;
     for (size_t i = 0; i <= json_len(cuts); i++) {
-        int64_t to;
-        if (!json_i64(json_at(cuts, i), &to)) to = (int64_t)text.len;
+        int64_t to = (int64_t)text.len;
+        if (i < json_len(cuts) && !json_i64(json_at(cuts, i), &to))
+            return no_member("cuts", json_at(cuts, i), "offsets", e);
         if (to < (int64_t)at || to > (int64_t)text.len)
             return error_set(
                 e, E_ARG, "\"cuts\": item %zu: found %lld, want offsets in order within the text",
@@ -538,10 +571,15 @@ static status split_case(setup *s, const json_node *in, jsonw *w, error *e)
     char *tools;
     if (!json_str(json_get(in, "text"), &text))
         return no_member("text", json_get(in, "text"), "a string", e);
+    split how = { 0 };
+    const json_node *cuts = json_get(in, "cuts");
+    if (!is_absent(cuts) && json_kind(cuts) != JSON_ARRAY)
+        return no_member("cuts", cuts, "an array of offsets", e);
+    TRY(optional_text(in, "start", &how.start, e));
+    TRY(optional_text(in, "finish", &how.finish, e));
     TRY(member_text(in, "tools", &tools, e));
-    const split how = { json_text(json_get(in, "start")), json_text(json_get(in, "finish")),
-                        tools };
-    const status st = write_split(s, &how, text, json_get(in, "cuts"), w, e);
+    how.tools = tools;
+    const status st = write_split(s, &how, text, cuts, w, e);
     mem_free(tools);
     return st;
 }
@@ -591,7 +629,7 @@ int cmd_text_split(int argc, char **argv)
         .name = "split",
         .usage = "--king FOLDER < raw",
         .summary = "split raw model output into reasoning, content and tool calls",
-        .tables = { own, s.model_options, &s.output_options[1] },
+        .tables = { own, s.text_options, &s.output_options[1] },
     };
     return run_text(&c, argc, argv, &s, &jsonl, split_case, split_once, &how);
 }

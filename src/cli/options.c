@@ -75,8 +75,14 @@ static status set_number(const option *o, const char *text, error *e)
 {
     int64_t i;
     double d;
+    size_t size;
     if (o->kind == OPTION_INT) {
-        if (!str_to_i64(str_from(text), &i) || (double)i < o->min || (double)i > o->max)
+        bool whole = str_to_i64(str_from(text), &i);
+        if (!whole && str_to_size(str_from(text), &size) && size <= INT32_MAX) { /* 32K */
+            whole = true;
+            i = (int64_t)size;
+        }
+        if (!whole || (double)i < o->min || (double)i > o->max)
             return error_set(e, E_ARG, "--%s: found %s, want a whole number from %.0f to %.0f",
                              o->name, text, o->min, o->max);
         *(int *)o->value = (int)i;

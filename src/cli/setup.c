@@ -61,6 +61,8 @@ void setup_init(setup *s)
         { .kind = OPTION_END },
     };
     memcpy(s->model_options, model, sizeof model);
+    const option text[] = { model[0], model[7], { .kind = OPTION_END } };
+    memcpy(s->text_options, text, sizeof text);
     memcpy(s->engine_options, engine, sizeof engine);
     memcpy(s->cache_options, cache, sizeof cache);
     memcpy(s->output_options, output, sizeof output);
@@ -305,9 +307,39 @@ status setup_status(ingot_status s, const ingot_error *from, error *e)
     return error_set(e, (status)s, "%s", from->text);
 }
 
+status setup_blame(const char *part, const char *path, error *e)
+{
+    char text[sizeof e->text];
+    if (!path || !str_starts(str_from(e->text), str_from(part))) return e->code;
+    snprintf(text, sizeof text, "%s", e->text);
+    return error_set(e, E_FORMAT, "%s: %s", path, text);
+}
+
+/* What to do about errors that users meet most, by words of their messages. */
+static const char *hint_for(const char *message)
+{
+    static const struct {
+        const char *words, *hint;
+    } hints[] = {
+        { ": no such folder",
+          "a model is a folder, or a hub id (owner/name) that `ingot pull` fetches" },
+        { "no model: no --king", "name one: --king FOLDER or --king owner/name" },
+        { "not in the cache", "without --offline it is fetched" },
+        { "unknown option", "`ingot help COMMAND` lists a command's options" },
+        { "max_tokens", "--context makes room, --max-tokens asks for less" },
+        { "want a drafter", "--king names the model, --drafter its small companion" },
+        { "but the king has", "--no-drafter decodes without one" },
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strstr(message, hints[i].words)) return hints[i].hint;
+    return NULL;
+}
+
 int setup_fail(const error *e)
 {
+    const char *hint = hint_for(e->text);
     fprintf(stderr, "ingot: %s\n", e->text);
+    if (hint) fprintf(stderr, "hint: %s\n", hint);
     switch (e->code) {
     case E_ARG: return EXIT_USAGE;
     case E_UNSUPPORTED: return EXIT_REFUSED;

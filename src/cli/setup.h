@@ -27,6 +27,7 @@ typedef struct setup {
     ingot_model *model;
     ingot_engine *engine;
     option model_options[10], engine_options[3], cache_options[4], output_options[3];
+    option text_options[3]; /* those of model_options that count without weights */
 } setup;
 
 /* Fills the option tables; values start as "not given". */
@@ -66,6 +67,9 @@ void setup_clear_interrupt(void);
 
 /* A library error as ours. */
 status setup_status(ingot_status s, const ingot_error *from, error *e);
+/* When the message is about `part` ("messages"), which was read from the file `path`, it names the
+ * file, and the code is that of a bad file. Returns the code. */
+status setup_blame(const char *part, const char *path, error *e);
 /* Prints "ingot: MESSAGE" (and a hint where one is known) on stderr; returns the exit code. */
 int setup_fail(const error *e);
 /* The frame of every command: parses, prints the help when asked, else runs fn; returns the exit

@@ -8,10 +8,10 @@
 #define STEP_SECONDS 2.0     /* longest prefill pass while nobody decodes */
 #define MEASURE_SECONDS 0.02 /* for each number of rows, and */
 #define MEASURE_BYTES \
-    ((size_t)256 << 20)      /* of tiles that a run reads at least, if there are so many */
-enum { MEASURE_RUNS = 10 };  /* at most so many runs */
-#define STEP_FACTOR 3.0      /* else: this many times the pass without prefill */
-enum { GROWTH = 256 };       /* positions beyond what it has that a sequence is promised */
+    ((size_t)256 << 20)     /* of tiles that a run reads at least, if there are so many */
+enum { MEASURE_RUNS = 10 }; /* at most so many runs */
+#define STEP_FACTOR 3.0     /* else: this many times the pass without prefill */
+enum { GROWTH = 256 };      /* positions beyond what it has that a sequence is promised */
 
 struct scheduler {
     workbench bench;

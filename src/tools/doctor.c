@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include "base/file.h"
 #include "base/mem.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
@@ -163,6 +164,18 @@ static status check_tokenizer(const pack *p, doctor_report *r, error *e)
     return OK;
 }
 
+/* Legal, but then a model may not know where its turns end. */
+static status check_generation(const pack *p, doctor_report *r, error *e)
+{
+    char path[4096];
+    TRY(file_join(path, sizeof path, pack_folder(p), "generation_config.json", e));
+    if (!file_exists(path)) {
+        buf_text(&r->lines,
+                 "note: no generation_config.json: stop tokens are those of config.json alone\n");
+    }
+    return OK;
+}
+
 static status check_template(const pack *p, doctor_report *r, error *e)
 {
     chat *c = NULL;
@@ -183,6 +196,7 @@ status doctor_check(const pack *p, const pack *drafter,
     doctor d = { .p = p, .r = r, .progress = progress, .arg = arg };
     status s = check_weights(&d, e);
     if (!s && pack_king(p)) s = check_tokenizer(p, r, e);
+    if (!s && pack_king(p)) s = check_generation(p, r, e);
     if (!s && pack_king(p)) s = check_template(p, r, e);
     error why = { 0 };
     if (!s && drafter && pack_king(p) && pack_drafter(drafter) &&

@@ -1,3 +1,4 @@
+#include <math.h>
 #include "packkit.h"
 #include "base/mem.h"
 #include "tools/doctor.h"
@@ -116,4 +117,162 @@ TEST(a_drafter_of_another_king)
     doctor_free(&r);
     pack_close(king);
     pack_close(drafter);
+}
+
+/* What `inspect --verify` says of a folder: why it does not open, or the findings. */
+static void verdict(const char *folder, buf *out)
+{
+    pack *p = NULL;
+    doctor_report r;
+    error e = { 0 };
+    if (pack_open(&p, folder, NULL, &e)) {
+        buf_printf(out, "fault: %s\n", e.text);
+        return;
+    }
+    EXPECT_OK(doctor_check(p, NULL, NULL, NULL, &r, &e), e);
+    buf_add(out, buf_view(&r.lines));
+    doctor_free(&r);
+    pack_close(p);
+}
+
+/* Each kind of damage, by what it does to a sound pack, and the words that name it. */
+TEST(every_kind_of_damage_is_named)
+{
+#define FILE_ "model.safetensors"
+#define L0 "language_model.model.layers.0"
+#define HEAD "language_model.lm_head"
+    static const struct {
+        const char *kind, *pack;
+        kit_damage d;
+        const char *words;
+    } list[] = {
+        { "a tensor longer than its shape",
+          "king-tiny",
+          { .file = FILE_, .old = "[0,8192]", .now = "[0,8196]" },
+          HEAD ".biases" },
+        { "a tensor beyond the file",
+          "king-tiny",
+          { .file = FILE_, .old = "[3509408,3509920]", .now = "[9509408,9509920]" },
+          "vision_tower.pos_embed.weight" },
+        { "tensors that overlap",
+          "king-tiny",
+          { .file = FILE_, .old = "[8192,16384]", .now = "[8190,16382]" },
+          HEAD ".scales" },
+        { "bytes that belong to nothing",
+          "king-tiny",
+          { .file = FILE_, .old = "[16384,18432]", .now = "[10384,12432]" },
+          HEAD },
+        { "a tensor twice",
+          "king-tiny",
+          { .file = FILE_, .old = HEAD ".scales", .now = HEAD ".biases" },
+          FILE_ },
+        { "a key of the config twice",
+          "king-tiny",
+          { .file = "config.json", .old = "{", .now = "{\"model_type\": \"x\"," },
+          "config.json" },
+        { "another shape",
+          "king-tiny",
+          { .change = SHAPE(L0 ".input_layernorm.weight", 2, 2, 256) },
+          "shape [2, 256], want [512]" },
+        { "another type",
+          "king-tiny",
+          { .change = DTYPE(L0 ".mlp.up_proj.scales", DTYPE_BF16) },
+          "dtype F16, want BF16" },
+        { "a tensor missing",
+          "king-tiny",
+          { .change = DROP(L0 ".mlp.up_proj.weight") },
+          "up_proj" },
+        { "a tensor too many",
+          "king-tiny",
+          { .change = ADD("language_model.model.extra", DTYPE_F32, 1, 4) },
+          "extra" },
+        { "a tensor of another name",
+          "king-tiny",
+          { .change = RENAME(L0 ".linear_attn.A_log", "A_log") },
+          "A_log" },
+        { "a sign that is neither 1 nor -1",
+          "king-tiny",
+          { .change = SET(L0 ".mlp.up_proj.signs", 5, 0.5f) },
+          "sign 5 is 0.5" },
+        { "signs that differ from the contract",
+          "king-tiny",
+          { .file = "hadamard.json",
+            .old = "sign_values\": [1, -1",
+            .now = "sign_values\": [-1, -1" },
+          "as in hadamard.json" },
+        { "a drafter's tensor missing",
+          "drafter-tiny-bf16",
+          { .change = DROP("norm.weight") },
+          "norm.weight" },
+        { "a drafter's tensor of another shape",
+          "drafter-tiny-bf16",
+          { .change = SHAPE("norm.weight", 2, 2, 256) },
+          "norm.weight" },
+        { "a size of nothing",
+          "drafter-tiny-bf16",
+          { .file = "config.json", .old = "\"hidden_size\": 512", .now = "\"hidden_size\": 0" },
+          "hidden_size" },
+        { "a drafter of another kind",
+          "drafter-tiny-bf16",
+          { .file = "config.json", .old = "DFlash2DraftModel", .now = "DFlashDraftModel" },
+          "DFlashDraftModel" },
+        { "a shard that is not there",
+          "qwen35-tiny-affine4",
+          { .file = "model.safetensors.index.json",
+            .old = "model-00001-of-00002",
+            .now = "model-00001-of-00003" },
+          "its shard \"model-00001-of-00003.safetensors\" is not" },
+        { "a tokenizer of another kind",
+          "king-tiny",
+          { .file = "tokenizer.json", .old = "\"model\"", .now = "\"modle\"" },
+          "model: found null, want BPE" },
+        { "a template that does not parse",
+          "king-tiny",
+          { .file = "chat_template.jinja", .old = "{%", .now = "{% nonsense %}{%" },
+          "chat_template.jinja: line 1: unknown" },
+        { "a norm that is no number",
+          "king-tiny",
+          { .change = SET("language_model.model.norm.weight", 9, NAN) },
+          "model.norm.weight: value 9 is" },
+        { "a dense weight that is no number",
+          "king-tiny",
+          { .change = SET(L0 ".linear_attn.in_proj_a.weight", 1024, INFINITY) },
+          "in_proj_a: row 2: weight 0 is" },
+    };
+    static const struct {
+        const char *kind, *tensor;
+        uint64_t at;
+        uint16_t bits;
+        const char *words;
+    } bytes[] = {
+        { "a bias that is not the negated scale", UP ".biases", 56, 0x3c00, "row 7: bias 0 is 1" },
+        { "a scale that is no number", UP ".scales", 58, 0x7e00, "row 7: scale 1 is" },
+        { "a bias that is infinite", UP ".biases", 60, 0xfc00, "row 7: bias 2 is" },
+    };
+    const size_t n = sizeof list / sizeof *list, m = sizeof bytes / sizeof *bytes;
+    EXPECT(n + m >= 25);
+    for (size_t i = 0; i < n + m; i++) {
+        const kit k = kit_new(i < n ? list[i].pack : "king-tiny");
+        const char *kind = i < n ? list[i].kind : bytes[i - n].kind;
+        const char *words = i < n ? list[i].words : bytes[i - n].words;
+        buf found;
+        buf_init(&found, 1 << 20);
+        if (i < n) kit_apply(&k, &list[i].d);
+        else patch(&k, bytes[i - n].tensor, bytes[i - n].at, &bytes[i - n].bits, 2);
+        verdict(k.folder, &found);
+        const str said = buf_view(&found);
+        if (str_find(said, STR("fault: ")) == STR_NONE ||
+            str_find(said, str_from(words)) == STR_NONE)
+            FAIL("%s: no \"%s\" in \"%.*s\"", kind, words, STR_ARG(said));
+        buf_free(&found);
+        kit_free(&k);
+    }
+}
+
+TEST(a_missing_generation_config_is_a_note)
+{
+    const kit k = kit_new("king-tiny");
+    (void)remove(kit_path(&k, "generation_config.json"));
+    expect(k.folder, 0, "note: no generation_config.json");
+    kit_free(&k);
 }

@@ -86,6 +86,10 @@ TEST(command_lines_that_are_wrong)
     expect_refusal("generate --quiet -p x --cpu z80", 2, "z80");
     expect_refusal("generate -p x --image cat.png", 3, "text only");
     expect_refusal("synth ingot-no --shape king-9b", 1, "king-9b");
+    expect_refusal("eval foo", 2, "found foo, want kl");
+    expect_refusal("generate -p x --context 4X", 2, "--context: found 4X");
+    expect_refusal("generate -p x --context 1G", 2, "--context: found 1G");
+    EXPECT_INT(run("inspect --quiet --context 4K " NUGGET "king"), 0);
     EXPECT_INT(run(""), 2);
 }
 
@@ -109,6 +113,50 @@ TEST(options_that_contradict_each_other)
     expect_refusal("inspect " NUGGET "king --drafter " NUGGET "drafter-q8", 2, "--verify");
     expect_refusal("synth " TEST_ROOT "/tests --shape king-27b", 2, "want a new or empty folder");
     expect_refusal("detokenize --quiet" KING " <<'X'\n[\"a\"]\nX\n", 2, "want a token id");
+}
+
+/* A bad file is told by its name and exit 1, whether it is no JSON or JSON of another shape. */
+TEST(bad_input_files_are_named)
+{
+    static const char *const bad[] = { "[", "{}", "[1]" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        FILE *f = fopen("/tmp/ingot-test-bad.json", "w");
+        fputs(bad[i], f);
+        fclose(f);
+        expect_refusal("render --quiet" KING " --messages /tmp/ingot-test-bad.json", 1,
+                       "/tmp/ingot-test-bad.json");
+        expect_refusal("generate --quiet" KING " --messages /tmp/ingot-test-bad.json", 1,
+                       "/tmp/ingot-test-bad.json");
+    }
+    FILE *f = fopen("/tmp/ingot-test-bad.json", "w");
+    fputs("{% for %}", f);
+    fclose(f);
+    EXPECT_INT(run("render --quiet" KING " --template /tmp/ingot-test-bad.json --messages - <<'X'\n"
+                   "[{\"role\": \"user\", \"content\": \"x\"}]\nX\n"),
+               1);
+    EXPECT(strstr(err, "ingot: /tmp/ingot-test-bad.json: line 1"));
+    unlink("/tmp/ingot-test-bad.json");
+}
+
+/* A case of --jsonl with a member of another type fails, and says which. */
+TEST(jsonl_members_have_types)
+{
+    EXPECT_INT(run("split --quiet --jsonl" KING " <<'X'\n"
+                   "{\"text\": \"a\", \"start\": 1}\n"
+                   "{\"text\": \"a\", \"cuts\": 1}\n"
+                   "{\"text\": \"ab\", \"cuts\": [\"1\"]}\n"
+                   "{\"text\": \"ab\", \"start\": null, \"cuts\": [1]}\nX\n"),
+               0);
+    const char *line = out;
+    static const char *const words[] = { "start\\\": found integer, want a string",
+                                         "cuts\\\": found integer, want an array",
+                                         "cuts\\\": found string, want offsets",
+                                         "\"content\":\"ab\"" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *end = strchr(line, '\n'), *found = strstr(line, words[i]);
+        if (!end || !found || found > end) FAIL("no %s in %s", words[i], line);
+        line = end + 1;
+    }
 }
 
 TEST(inspect_verifies_in_one_object)
@@ -147,6 +195,7 @@ TEST(help_and_version)
 TEST(models_that_cannot_be)
 {
     expect_refusal("generate --quiet -p x --king /nowhere/at/all", 1, "/nowhere/at/all");
+    EXPECT(strstr(err, "\nhint: a model is a folder, or a hub id"));
     expect_refusal("generate --quiet -p x --king " NUGGET "drafter-q8", 3, "drafter");
     expect_refusal("generate --quiet -p x" KING " --drafter " PACKS "drafter-tiny-bf16", 3,
                    "drafter");
