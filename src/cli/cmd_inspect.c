@@ -184,7 +184,7 @@ int cmd_inspect(int argc, char **argv)
         { OPTION_FLAG, "tensors", 0, &i.how.tensors, NULL, "list every tensor of the files", 0, 0,
           NULL },
         { OPTION_FLAG, "verify", 0, &i.verify, NULL,
-          "read every weight; end in `ok` or the faults (exit 3)", 0, 0, NULL },
+          "read every weight and the manifest; end in `ok` or the faults (exit 3)", 0, 0, NULL },
         { OPTION_TEXT, "drafter", 0, &i.drafter, "FOLDER",
           "with --verify: does this drafter fit the king?", 0, 0, NULL },
         { OPTION_FLAG, "offline", 0, &i.offline, NULL,

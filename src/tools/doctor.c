@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
+#include "tools/manifest.h"
 #include "base/banned.h"
 
 enum { MAX_LINES = 1 << 20 };
@@ -187,6 +188,11 @@ static status check_template(const pack *p, doctor_report *r, error *e)
     return OK;
 }
 
+static void manifest_says(void *arg, const char *text)
+{
+    fault(arg, "%s", text);
+}
+
 status doctor_check(const pack *p, const pack *drafter,
                     void (*progress)(void *arg, uint64_t done, uint64_t total), void *arg,
                     doctor_report *r, error *e)
@@ -198,6 +204,7 @@ status doctor_check(const pack *p, const pack *drafter,
     if (!s && pack_king(p)) s = check_tokenizer(p, r, e);
     if (!s && pack_king(p)) s = check_generation(p, r, e);
     if (!s && pack_king(p)) s = check_template(p, r, e);
+    if (!s) s = manifest_check(pack_folder(p), manifest_says, r, progress, arg, e);
     error why = { 0 };
     if (!s && drafter && pack_king(p) && pack_drafter(drafter) &&
         config_check_pair(pack_drafter(drafter), pack_king(p), &why)) {

@@ -2,8 +2,8 @@
  *
  * Opening (pack_open) has already checked names, shapes, formats and the rotation contract. Here
  * the data are looked at: values that are not finite, king biases that are not the negated scales,
- * codes of value 3; and the text files: tokenizer, template, stop tokens; and whether a drafter
- * fits. */
+ * codes of value 3; and the text files: tokenizer, template, stop tokens; the manifest,
+ * if there is one; and whether a drafter fits. */
 #ifndef TOOLS_DOCTOR_H
 #define TOOLS_DOCTOR_H
 #include "base/buf.h"

@@ -104,6 +104,40 @@ TEST(text_files)
     kit_free(&k);
 }
 
+/* The manifest as another program writes it: sha256sum and stat. */
+static void write_manifest(const kit *k)
+{
+    char command[1200];
+    snprintf(
+        command, sizeof command,
+        "cd %s && { printf '{'; for f in *.safetensors *.json *.jinja; do printf "
+        "'%%s\"%%s\": {\"sha256\": \"%%s\", \"size\": %%s}' \"$c\" $f $(sha256sum $f | cut -c1-64) "
+        "$(stat -L -c %%s $f); c=,; done; printf ',\"README.md\": {\"sha256\": \"%%064d\", "
+        "\"size\": 5}}' 0; } > ../files.$$ && mv ../files.$$ files.json",
+        k->folder);
+    EXPECT_INT(system(command), 0);
+}
+
+TEST(the_manifest_of_a_published_pack)
+{
+    kit k = kit_new("king-tiny");
+    write_manifest(&k);
+    expect(k.folder, 0, NULL);
+    kit_edit(&k, "chat_template.jinja", "<|im_start|>", "<|im_strat|>");
+    expect(k.folder, 1, "chat_template.jinja: found sha256 ");
+    kit_write(&k, "generation_config.json", STR("{}"));
+    expect(k.folder, 2, "generation_config.json: found 2 bytes, files.json says ");
+    EXPECT(remove(kit_path(&k, "generation_config.json")) == 0);
+    expect(k.folder, 2, "generation_config.json: missing; files.json lists it");
+    kit_write(&k, "files.json", STR("{\"config.json\": {\"size\": -1}}"));
+    expect(k.folder, 1, "files.json: config.json: want a size and a sha256");
+    kit_write(&k, "files.json", STR("[]"));
+    expect(k.folder, 1, "files.json: want an object");
+    kit_write(&k, "files.json", STR("{"));
+    expect(k.folder, 1, "files.json");
+    kit_free(&k);
+}
+
 TEST(a_drafter_of_another_king)
 {
     pack *king = open_pack(TEST_ROOT "/models/nugget/king");
