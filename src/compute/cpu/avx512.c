@@ -150,6 +150,8 @@ INLINE void strip_q8(tile_type type, int rows, int group, const tile_matrix *w, 
     for (int g = 0; g < groups; g++) {
         __m512i s[MOST][4];
         const uint8_t *codes = tile;
+        const int8_t *now = q, *next = q + used * group;
+        __asm__("" : "+r"(now), "+r"(next)); /* else GCC makes every address out of the other */
         for (int m = 0; m < rows; m++) {
             s[m][0] = sum_begin(type, neg_sum + m);
             for (int c = 1; c < sums; c++) s[m][c] = _mm512_setzero_si512();
@@ -160,12 +162,12 @@ INLINE void strip_q8(tile_type type, int rows, int group, const tile_matrix *w, 
             unpack(type, sums, codes, plane);
             fetch(codes);
             for (int i = 0; rows >= 4 && i < rows * 4 * planes; i += 64) /* of the next group */
-                _mm_prefetch((const char *)q + used * group + k * rows + i, _MM_HINT_T0);
+                _mm_prefetch((const char *)next + k * rows + i, _MM_HINT_T0);
             UNROLL(4)
             for (int p = 0; p < planes; p++) {
                 UNROLL(16)
                 for (int m = 0; m < rows; m++)
-                    s[m][p % sums] = dot(s[m][p % sums], plane[p], q + m * group + k + 4 * p);
+                    s[m][p % sums] = dot(s[m][p % sums], plane[p], now + m * group + k + 4 * p);
             }
         }
         fetch(codes);
@@ -213,12 +215,18 @@ PLAIN_COUNTS(STRIP, TILE_A2, , w->group)
 PLAIN_COUNTS(STRIP, TILE_A4, , w->group)
 PLAIN_COUNTS(STRIP, TILE_A8, , w->group)
 PLAIN_COUNTS(STRIP, TILE_E4, , 32)
+PLAIN_COUNTS(STRIP, TILE_A4, _64, 64) /* of drafters */
+PLAIN_COUNTS(STRIP, TILE_A8, _64, 64)
 #define NAME(rows, type, suffix) type##_##rows##suffix,
 static strip_fn *const king_strips[] = { KING_COUNTS(NAME, TILE_T2, _128) };
 static strip_fn *const plain_strips[][sizeof plain_counts / sizeof *plain_counts] = {
     { PLAIN_COUNTS(NAME, TILE_T2, ) }, { PLAIN_COUNTS(NAME, TILE_A2, ) },
     { PLAIN_COUNTS(NAME, TILE_A4, ) }, { PLAIN_COUNTS(NAME, TILE_A8, ) },
     { PLAIN_COUNTS(NAME, TILE_E4, ) },
+};
+static strip_fn *const drafter_strips[][sizeof plain_counts / sizeof *plain_counts] = {
+    { PLAIN_COUNTS(NAME, TILE_A4, _64) },
+    { PLAIN_COUNTS(NAME, TILE_A8, _64) },
 };
 
 /* The planes of a group's codes in ascending order of inputs: group / 4 vectors. */
@@ -310,10 +318,13 @@ static many_fn *many_for(const tile_matrix *w)
 static strip_fn *few_for(const tile_matrix *w, int rows)
 {
     const bool king = w->type == TILE_T2 && w->group == 128;
+    const bool drafter = w->group == 64 && (w->type == TILE_A4 || w->type == TILE_A8);
     const int *counts = king ? king_counts : plain_counts;
     int c = 0;
     while (counts[c] < rows) c++;
-    return king ? king_strips[c] : plain_strips[w->type][c];
+    return king      ? king_strips[c]
+           : drafter ? drafter_strips[w->type == TILE_A8][c]
+                     : plain_strips[w->type][c];
 }
 /* Strips are the inner loop: the activations of MANY rows stay in the second cache meanwhile. */
 static void matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float *y, size_t stride,
