@@ -1,4 +1,5 @@
 /* Downloads from a hub that misbehaves (tests/hub/server.py, loopback only). */
+#include <glob.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -360,27 +361,62 @@ TEST(R097_an_id_is_as_good_as_a_path)
     stop_server(&f);
 }
 
-/* A hundred programs, each killed after a random time: the file is right in the end. */
+/* Bytes on disk of a download that is not whole yet; 0: there is none. */
+static uint64_t partial_bytes(const hub_fixture *f)
+{
+    uint64_t bytes = 0;
+    glob_t found;
+    if (glob(kit_path(&f->k, "hub/models--slow--model/blobs/*.incomplete"), 0, NULL, &found) == 0) {
+        struct stat st;
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            if (stat(found.gl_pathv[i], &st) == 0) bytes += 512 * (uint64_t)st.st_blocks + 1;
+        globfree(&found);
+    }
+    return bytes;
+}
+
+/* Programs that are killed while the file comes, a random time after more of it is there: a hundred
+ * such kills, and each time that the file is whole in spite of them it is right. */
 TEST(a_hundred_interruptions_end_in_the_right_file)
 {
     hub_fixture f = start_server(NULL, "20000000");
     char folder[CACHE_MAX_PATH];
     error e;
     rng r = { 3 };
-    for (int i = 0; i < 100; i++) {
+    int killed = 0, whole = 0;
+    while (killed < 100) {
+        const uint64_t before = partial_bytes(&f);
         const pid_t pid = fork();
         if (pid == 0) {
             execl(TEST_PROGRAM, "ingot", "pull", "slow/model", "--quiet", (char *)NULL);
             _exit(127);
         }
-        usleep(4000 + rng_below(&r, 24000));
-        kill(pid, i % 2 ? SIGKILL : SIGINT);
-        int code;
-        waitpid(pid, &code, 0);
+        int code = 0;
+        bool ended = false;
+        while (!ended && partial_bytes(&f) <= before) {
+            usleep(300);
+            ended = waitpid(pid, &code, WNOHANG) == pid;
+        }
+        if (!ended) {
+            usleep(rng_below(&r, 3000));
+            kill(pid, killed % 2 ? SIGKILL : SIGINT);
+            waitpid(pid, &code, 0);
+        }
+        if (partial_bytes(&f)) {
+            EXPECT(!ended);
+            killed++;
+            continue;
+        }
+        EXPECT_OK(pull("slow/model", folder, &e), e); /* nothing is left to fetch, or a link */
+        expect_good(folder);
+        expect_missing(&f, "*.incomplete");
+        EXPECT_INT(shell("rm -rf %s", kit_path(&f.k, "hub/models--slow--model")), 0);
+        whole++;
     }
     EXPECT_OK(pull("slow/model", folder, &e), e);
     expect_good(folder);
     expect_missing(&f, "*.incomplete");
+    printf("%d killed while the file came, %d times it was whole in between\n", killed, whole);
     stop_server(&f);
 }
 
