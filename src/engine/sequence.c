@@ -104,6 +104,33 @@ int32_t sequence_pick(sequence *s, workbench *w, const float *logits)
     return sampler_pick(&s->sampler, &w->sampler, w->compute, logits, s->n_tokens, mask);
 }
 
+static bool is_stop_id(const sequence *s, int32_t id)
+{
+    for (int i = 0; i < s->params->n_stop_ids; i++)
+        if (s->params->stop_ids[i] == id) return true;
+    return false;
+}
+
+void sequence_force(sequence *s, int most)
+{
+    s->n_forced = 0;
+    if (is_constrained(s))
+        s->n_forced = tokmask_forced(s->params->constraint, s->grammar, s->forced, most);
+}
+
+int sequence_legal(const sequence *s, const int32_t *drafts, int n)
+{
+    tokmask *constraint = s->params->constraint;
+    int at = s->grammar;
+    bool thought = s->in_think;
+    for (int i = 0; constraint && i < n; i++) {
+        if (thought) thought = drafts[i] != s->params->think_close;
+        else if (is_stop_id(s, drafts[i])) return tokmask_accepts(constraint, at) ? i + 1 : i;
+        else if ((at = tokmask_next(constraint, at, drafts[i])) == GRAMMAR_DEAD) return i;
+    }
+    return n;
+}
+
 static void note_logprobs(sequence *s, workbench *w, int32_t id, const float *logits)
 {
     const int i = s->progress.n_ids, k = s->params->top_logprobs;
@@ -133,13 +160,6 @@ static void follow_parts(sequence *s, int32_t id)
         s->in_think = false;
         s->in_call = true;
     }
-}
-
-static bool is_stop_id(const sequence *s, int32_t id)
-{
-    for (int i = 0; i < s->params->n_stop_ids; i++)
-        if (s->params->stop_ids[i] == id) return true;
-    return false;
 }
 
 /* Feeds the stop search; true when a stop string is complete. */

@@ -61,6 +61,8 @@ struct sequence {
     /* the current step */
     int block;     /* rows of decoding; 0: it prefills */
     int copy_from; /* the drafts are a copy of the tokens there; 0: they are not */
+    int n_forced;  /* the first drafts are what the constraint leaves no choice about */
+    int32_t forced[REQUEST_MAX_BLOCK - 1];
     int32_t rows[REQUEST_MAX_BLOCK]; /* anchor, drafts */
 };
 
@@ -89,6 +91,10 @@ static inline int sequence_left(const sequence *s)
 /* The token after the newest one, from the logits [n_vocab] of its row; -1 when the sequence has
  * ended instead: its constraint allows nothing more, or failed. */
 int32_t sequence_pick(sequence *s, workbench *w, const float *logits);
+/* Fills in `forced`, at most `most` of them. */
+void sequence_force(sequence *s, int most);
+/* How many of the n drafts the constraint allows, one after the other. */
+int sequence_legal(const sequence *s, const int32_t *drafts, int n);
 /* Appends a picked token; `logits` are those it was picked from. The sequence may have ended
  * afterwards. */
 void sequence_push(sequence *s, workbench *w, int32_t id, const float *logits);

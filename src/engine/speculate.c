@@ -3,6 +3,8 @@
 #include "engine/speculate.h"
 #include "base/banned.h"
 
+enum { FORCED_ENOUGH = 3 };
+
 status speculate_init(speculate *p, workbench *w, int room, error *e)
 {
     *p = (speculate){ .bench = w, .room = room };
@@ -45,6 +47,20 @@ static wager_part part_of(const sequence *s)
     return s->in_call ? WAGER_CALL : s->in_think ? WAGER_THOUGHT : WAGER_TEXT;
 }
 
+/* Where the constraint leaves no choice, its tokens come first; enough of them make the drafter
+ * needless. */
+static void offer_forced(sequence *s, int left)
+{
+    wager *w = &s->wager;
+    const bool drafts = w->limit > 1;
+    sequence_force(s, (left < REQUEST_MAX_BLOCK ? left : REQUEST_MAX_BLOCK) - 1);
+    const int enough = w->fixed ? w->limit - 1 : drafts ? FORCED_ENOUGH : 1;
+    if (s->n_forced == 0 || s->n_forced < enough) return;
+    s->copy_from = 0;
+    w->part = WAGER_FORCED;
+    if (!w->fixed) w->limit = s->n_forced + 1;
+}
+
 void speculate_offer(const speculate *p, sequence *s)
 {
     const int asked = s->params->block, left = sequence_left(s);
@@ -53,6 +69,11 @@ void speculate_offer(const speculate *p, sequence *s)
     w->limit = w->fixed ? asked : p->bench->draft ? p->bench->draft->block : 1;
     w->part = part_of(s);
     if (w->limit > left) w->limit = left;
+    s->n_forced = 0;
+    s->copy_from = 0;
+    if (w->fixed && w->limit == 1) return;
+    offer_forced(s, left);
+    if (w->part == WAGER_FORCED) return;
     s->copy_from = s->lookup.ends ? lookup_find(&s->lookup, s->tokens, s->n_tokens) : 0;
     if (!s->copy_from) return;
     const int copies = s->n_tokens - s->copy_from;
@@ -79,6 +100,15 @@ static draft_job job_of(const workbench *w, sequence *s)
                         .drafts = s->rows + 1 };
 }
 
+/* Forced tokens take the first places, and the list ends before what is not allowed. */
+static void finish_drafts(sequence *s)
+{
+    if (s->block < 2) return;
+    const int drafts = s->block - 1, n = s->n_forced < drafts ? s->n_forced : drafts;
+    memcpy(s->rows + 1, s->forced, (size_t)n * sizeof *s->rows);
+    s->block = 1 + sequence_legal(s, s->rows + 1, drafts);
+}
+
 int speculate_draft(speculate *p, sequence *const *list, int n)
 {
     workbench *w = p->bench;
@@ -87,7 +117,7 @@ int speculate_draft(speculate *p, sequence *const *list, int n)
         sequence *s = list[i];
         if (s->block == 0) continue;
         s->rows[0] = s->tokens[s->n_tokens - 1];
-        if (s->block == 1) continue;
+        if (s->block == 1 || s->wager.part == WAGER_FORCED) continue;
         if (s->copy_from) {
             memcpy(s->rows + 1, s->tokens + s->copy_from, (size_t)(s->block - 1) * sizeof *s->rows);
             continue;
@@ -102,6 +132,7 @@ int speculate_draft(speculate *p, sequence *const *list, int n)
     if (n_drafts)
         drafter_draft(w->drafter, w->compute, w->drafter_work, w->king, w->king_work, p->drafts,
                       n_drafts);
+    for (int i = 0; i < n; i++) finish_drafts(list[i]);
     return rows;
 }
 

@@ -4,7 +4,7 @@
 #include "engine/tokmask.h"
 #include "base/banned.h"
 
-enum { MAX_TOKEN_BYTES = 512, MAX_MASKS = 1024 };
+enum { MAX_TOKEN_BYTES = 512, MAX_MASKS = 1024, MAX_FORCED_BYTES = 128 };
 
 typedef struct entry {
     int32_t id;
@@ -22,8 +22,10 @@ struct tokmask {
     const tokmask_vocabulary *vocabulary;
     const int32_t *stop_ids;
     int n_stop_ids, words;
-    uint32_t **masks; /* [GRAMMAR_STATES]; NULL: not made */
-    bool *empty;      /* [GRAMMAR_STATES] */
+    uint32_t **masks;  /* [GRAMMAR_STATES]; NULL: not made */
+    bool *empty;       /* [GRAMMAR_STATES] */
+    int32_t *only;     /* [GRAMMAR_STATES] the one token that is allowed, or -1 */
+    tokenizer_ids ids; /* of a forced text */
     int n_masks;
     status failed;
 };
@@ -122,7 +124,8 @@ status tokmask_new(tokmask **out, grammar *g, const tokmask_vocabulary *v, const
                     .words = (v->n_token + 31) / 32 };
     m->masks = mem_array(GRAMMAR_STATES, sizeof *m->masks);
     m->empty = mem_array(GRAMMAR_STATES, sizeof *m->empty);
-    if (!m->masks || !m->empty) {
+    m->only = mem_array(GRAMMAR_STATES, sizeof *m->only);
+    if (!m->masks || !m->empty || !m->only) {
         tokmask_free(m);
         return error_set(e, E_NOMEM, "grammar: no memory for masks");
     }
@@ -145,6 +148,8 @@ void tokmask_free(tokmask *m)
     drop_masks(m);
     mem_free(m->masks);
     mem_free(m->empty);
+    mem_free(m->only);
+    tokenizer_ids_free(&m->ids);
     grammar_free(m->grammar);
     mem_free(m);
 }
@@ -172,6 +177,18 @@ static void walk(tokmask *m, int state, uint32_t *mask)
     }
 }
 
+/* The one id in the mask, or -1. */
+static int32_t only_of(const tokmask *m, const uint32_t *mask)
+{
+    int32_t id = -1;
+    for (int i = 0; i < m->words; i++) {
+        if (!mask[i]) continue;
+        if (id >= 0 || mask[i] & (mask[i] - 1)) return -1;
+        for (id = 32 * i; !(mask[i] >> (id & 31) & 1);) id++;
+    }
+    return id;
+}
+
 static uint32_t *make(tokmask *m, int state)
 {
     if (m->n_masks == MAX_MASKS) drop_masks(m);
@@ -188,6 +205,7 @@ static uint32_t *make(tokmask *m, int state)
     bool empty = true;
     for (int i = 0; i < m->words; i++) empty = empty && mask[i] == 0;
     m->empty[state] = empty;
+    m->only[state] = only_of(m, mask);
     m->masks[state] = mask;
     m->n_masks++;
     return mask;
@@ -214,6 +232,47 @@ int tokmask_next(tokmask *m, int state, int32_t id)
     for (size_t i = 0; i < bytes.len; i++)
         state = grammar_next(m->grammar, state, (uint8_t)bytes.ptr[i]);
     return state;
+}
+
+/* The one byte that goes on from a state, or -1. */
+static int only_byte(grammar *g, int state)
+{
+    int only = -1;
+    if (grammar_accepts(g, state)) return -1;
+    for (int b = 0; b < 256; b++) {
+        if (grammar_next(g, state, (uint8_t)b) == GRAMMAR_DEAD) continue;
+        if (only >= 0) return -1;
+        only = b;
+    }
+    return only;
+}
+
+static int forced_text(tokmask *m, int state, int32_t *out, int most)
+{
+    char text[MAX_FORCED_BYTES];
+    size_t n = 0;
+    for (int b; n < sizeof text && (b = only_byte(m->grammar, state)) >= 0; n++) {
+        text[n] = (char)b;
+        state = grammar_next(m->grammar, state, (uint8_t)b);
+    }
+    m->ids.len = 0;
+    if (n < 2 ||
+        tokenizer_encode(m->vocabulary->tokenizer, (str){ text, n }, TOKENIZER_NONE, &m->ids, NULL))
+        return 0;
+    int k = 0;
+    for (; k < most && k < (int)m->ids.len; k++) out[k] = m->ids.ptr[k];
+    return k;
+}
+
+int tokmask_forced(tokmask *m, int state, int32_t *out, int most)
+{
+    int n = 0;
+    bool none;
+    while (n < most && tokmask_of(m, state, &none) && m->only[state] >= 0) {
+        out[n] = m->only[state];
+        state = tokmask_next(m, state, out[n++]);
+    }
+    return state < 0 || n == most ? n : n + forced_text(m, state, out + n, most - n);
 }
 
 status tokmask_status(const tokmask *m, error *e)

@@ -4,6 +4,7 @@
 
 #define FIRST_CHANCE 0.75f /* before anything is known; a copy starts higher */
 #define COPY_CHANCE 0.9f
+#define FORCED_CHANCE 0.98f
 #define OWN_WEIGHT 0.15f
 #define COMMON_WEIGHT 0.02f
 #define CHANGE 1.02 /* a new block must promise this much more */
@@ -14,7 +15,9 @@ void wager_chances_init(wager_chances *c)
 {
     for (int p = 0; p < WAGER_PARTS; p++)
         for (int j = 0; j < WAGER_DRAFTS; j++)
-            c->of[p][j] = p == WAGER_COPY ? COPY_CHANCE : FIRST_CHANCE;
+            c->of[p][j] = p == WAGER_COPY     ? COPY_CHANCE
+                          : p == WAGER_FORCED ? FORCED_CHANCE
+                                              : FIRST_CHANCE;
 }
 
 void wager_init(wager *w, const wager_chances *from)
@@ -26,7 +29,8 @@ void wager_init(wager *w, const wager_chances *from)
 
 static int drafter_rows(const wager *w)
 {
-    return w->block > 1 && w->part != WAGER_COPY ? w->block : 0;
+    const bool drafted = w->part != WAGER_COPY && w->part != WAGER_FORCED;
+    return w->block > 1 && drafted ? w->block : 0;
 }
 
 typedef struct table {

@@ -18,6 +18,7 @@ typedef enum wager_part {
     WAGER_THOUGHT,
     WAGER_CALL,
     WAGER_COPY,
+    WAGER_FORCED,
     WAGER_PARTS
 } wager_part;
 enum { WAGER_DRAFTS = REQUEST_MAX_BLOCK - 1 };

@@ -262,3 +262,39 @@ TEST(a_text_that_cannot_go_on_is_an_error)
     ingot_engine_stop(g);
     ingot_model_close(m);
 }
+
+static void run_call(ingot_engine *g, int block, float temperature, nugget_result *r)
+{
+    ingot_prompt p = ask(INGOT_THINKING_OFF);
+    p.tools = TOOLS;
+    p.tool_choice = "get_weather";
+    ingot_sampling s = sampling(temperature, block);
+    s.schema = NULL;
+    nugget_run(g, &p, &s, r);
+}
+
+/* What the form of a call leaves no choice about is drafted without a drafter: the tokens are those
+ * of plain decoding, in fewer steps. */
+TEST(forced_tokens_are_drafts)
+{
+    static const char *const drafters[] = { NULL, NUGGET "/drafter-q8" };
+    for (int k = 0; k < 2; k++) {
+        ingot_model *m = nugget_open(2, drafters[k]);
+        ingot_engine *g = nugget_start(m, 1, 0);
+        for (int i = 0; i < 3; i++) {
+            nugget_result plain, forced;
+            run_call(g, INGOT_BLOCK_PLAIN, 0.7f * (float)i, &plain);
+            run_call(g, INGOT_BLOCK_AUTO, 0.7f * (float)i, &forced);
+            nugget_same(&plain, &forced, "forced");
+            EXPECT_INT(plain.usage.accepted, 0);
+            printf("%d tokens, %d steps plain, %d forced\n", plain.n, plain.usage.steps,
+                   forced.usage.steps);
+            EXPECT(forced.usage.accepted >= 8);
+            EXPECT(forced.usage.steps + 8 <= plain.usage.steps);
+            nugget_free(&plain);
+            nugget_free(&forced);
+        }
+        ingot_engine_stop(g);
+        ingot_model_close(m);
+    }
+}
