@@ -7,7 +7,7 @@
 
 int cost_rows(int point)
 {
-    return point < 2 ? point + 1 : (point % 2 ? 4 : 3) << (point / 2 - 1);
+    return point < 8 ? point + 1 : (point % 2 ? 4 : 3) << (point / 2 - 2);
 }
 
 /* The point at or below `rows`, and how far it is on the way to the next. */

@@ -8,7 +8,7 @@
 #define ENGINE_COST_H
 #include <stdbool.h>
 
-enum { COST_POINTS = 24, COST_DEPTHS = 64, COST_DEPTH_STEP = 4096 };
+enum { COST_POINTS = 26, COST_DEPTHS = 64, COST_DEPTH_STEP = 4096 };
 
 typedef struct cost_curve {
     double seconds[COST_POINTS]; /* at cost_rows(i) */
@@ -20,7 +20,7 @@ typedef struct cost {
     cost_curve drafter;
 } cost;
 
-int cost_rows(int point); /* rows of a point: 1, 2, 3, 4, 6, 8, 12, 16, ... */
+int cost_rows(int point); /* rows of a point: 1 to 8, 12, 16, 24, 32, ... */
 /* `context`: mean positions before the rows. Zero while nothing has been measured. */
 double cost_pass(cost *c, int rows, int context);
 double cost_draft(const cost *c, int rows); /* rows 0: nothing */

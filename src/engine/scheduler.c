@@ -30,7 +30,7 @@ struct scheduler {
     sequence **of_job; /* [n_seats] */
     wager **wagers;    /* [n_seats] */
     cost cost;
-    wager_chances chances;
+    wager_bank bank;
     unsigned turn; /* who is served first when prefill rows are short */
     scheduler_stats stats;
 };
@@ -189,7 +189,7 @@ status scheduler_new(scheduler **out, const scheduler_options *o, error *e)
     g->context = o->context;
     g->chunk = o->chunk;
     g->caching = o->cache_bytes > 0;
-    wager_chances_init(&g->chances);
+    wager_bank_init(&g->bank);
     status s = make_parts(g, o, e);
     if (s == OK) s = measure(g, e);
     if (s) {
@@ -261,6 +261,7 @@ static void keep_end(scheduler *g, sequence *s)
 static void dismiss(scheduler *g, sequence *s)
 {
     if (s->seat) {
+        wager_end(&s->wager);
         keep_end(g, s);
         state_reset(s->seat->state);
         s->seat->n_taps = 0;
@@ -385,7 +386,7 @@ static void sit_down(scheduler *g, sequence *s, seat *at)
     begin_state(g, s);
     g->running[g->n_running++] = s;
     if (s->admitted_ns) return;
-    wager_init(&s->wager, &g->chances);
+    wager_init(&s->wager, &g->bank);
     s->admitted_ns = clock_ns();
     s->progress.usage.queue_s = (double)(s->admitted_ns - s->submitted_ns) * 1e-9;
     s->progress.queued = -1;
@@ -414,6 +415,7 @@ static void admit(scheduler *g)
 static void put_back(scheduler *g)
 {
     sequence *s = g->running[--g->n_running];
+    wager_end(&s->wager);
     state_reset(s->seat->state);
     s->seat->n_taps = 0;
     s->seat->taken = false;
@@ -657,7 +659,7 @@ static void settle(scheduler *g, sequence *s, const king_job *job)
         const int accepted = speculate_settle(&g->speculate, s, job);
         s->plain_s += (accepted + 1) * s->wager.alone;
         s->spent_s += s->wager.alone + s->wager.extra;
-        wager_settle(&s->wager, accepted, s->ended, &g->chances);
+        wager_settle(&s->wager, accepted, s->ended);
     } else {
         settle_prefill(g, s, job);
     }

@@ -6,13 +6,15 @@
 #define COPY_CHANCE 0.9f
 #define FORCED_CHANCE 0.98f
 #define OWN_WEIGHT 0.15f
-#define COMMON_WEIGHT 0.02f
+#define COMMON_WEIGHT 0.03f
 #define CHANGE 1.02 /* a new block must promise this much more */
-#define INCOME 0.02
-enum { OPENING = 4, CAP = 8, TRIAL_AFTER = 16, TRIAL_BLOCK = 4, PROBE_AFTER = 64 };
+#define INCOME 0.01
+enum { OPENING = 2, CAP = 16, BANK_CAP = 64, TRIAL_AFTER = 4, TRIAL_BLOCK = 5, PROBE_AFTER = 64 };
 
-void wager_chances_init(wager_chances *c)
+void wager_bank_init(wager_bank *b)
 {
+    wager_chances *c = &b->chances;
+    *b = (wager_bank){ .purse = 0 };
     for (int p = 0; p < WAGER_PARTS; p++)
         for (int j = 0; j < WAGER_DRAFTS; j++)
             c->of[p][j] = p == WAGER_COPY     ? COPY_CHANCE
@@ -20,9 +22,22 @@ void wager_chances_init(wager_chances *c)
                                               : FIRST_CHANCE;
 }
 
-void wager_init(wager *w, const wager_chances *from)
+void wager_init(wager *w, wager_bank *bank)
 {
-    *w = (wager){ .chances = *from, .last = TRIAL_BLOCK, .block = 1 };
+    *w = (wager){ .chances = bank->chances, .bank = bank, .last = TRIAL_BLOCK, .block = 1 };
+}
+
+static void fill_bank(wager *w, double seconds)
+{
+    if (w->worst <= 0) return;
+    w->bank->purse += seconds;
+    if (w->bank->purse > BANK_CAP * w->worst) w->bank->purse = BANK_CAP * w->worst;
+}
+
+void wager_end(wager *w)
+{
+    fill_bank(w, w->purse);
+    w->purse = 0;
 }
 
 /* ---- choosing ---- */
@@ -145,29 +160,34 @@ static void try_again(table *t)
     count_rows(t);
 }
 
+/* What a purse lacks is lent by the bank, to everybody in the step together no more than it has. */
 static bool bar_the_poor(table *t)
 {
     bool changed = false;
+    double left = t->n ? t->list[0]->bank->purse : 0;
     for (int i = 0; i < t->n; i++) {
         wager *w = t->list[i];
         price(t, w);
-        if (w->fixed || w->block == 1 || w->extra <= w->purse) continue;
-        w->barred = changed = true;
+        if (w->fixed || w->block == 1) continue;
+        const double lack = w->extra > w->purse ? w->extra - w->purse : 0;
+        if (lack <= left && lack <= CAP * w->worst - w->drawn) left -= lack;
+        else w->barred = changed = true;
     }
     return changed;
 }
 
-/* The purse is measured in worst cases of a usual block, drafted alone beside the others' single
- * rows. */
-static void fill_purse(const table *t, wager *w)
+/* Purses are measured in worst cases of a usual block, drafted alone beside the others' single
+ * rows.
+ */
+static void find_worst(const table *t, wager *w)
 {
     if (w->limit < 2) return;
     const int block = w->limit < TRIAL_BLOCK ? w->limit : TRIAL_BLOCK, rows = t->others + t->n;
     w->worst = cost_pass(t->cost, rows + block - 1, t->context) -
                cost_pass(t->cost, rows, t->context) + cost_draft(t->cost, block);
-    if (w->opened || w->worst <= 0) return;
-    w->opened = true;
-    w->purse = OPENING * w->worst;
+    if (w->bank->opened || w->worst <= 0) return;
+    w->bank->opened = true;
+    w->bank->purse = OPENING * w->worst;
 }
 
 void wager_choose(cost *c, wager *const *list, int n, int others, int context)
@@ -175,7 +195,7 @@ void wager_choose(cost *c, wager *const *list, int n, int others, int context)
     table t = { .cost = c, .list = list, .n = n, .others = others, .context = context };
     for (int i = 0; i < n; i++) {
         list[i]->barred = false;
-        fill_purse(&t, list[i]);
+        find_worst(&t, list[i]);
     }
     do {
         climb(&t);
@@ -191,16 +211,29 @@ static void learn(float *of, int accepted, int drafts, bool cut, float weight)
     if (accepted < drafts && !cut) of[accepted] -= weight * of[accepted];
 }
 
-void wager_settle(wager *w, int accepted, bool cut, wager_chances *common)
+/* Nobody pays for a block that was asked for. */
+static void book(wager *w, int accepted)
+{
+    const double gain = accepted * w->alone - w->extra, most = CAP * w->worst;
+    if (w->fixed) return;
+    w->purse += (gain > 0 ? gain / 2 : gain) + INCOME * (accepted + 1) * w->alone;
+    if (w->purse < 0) {
+        w->drawn -= w->purse;
+        w->bank->purse += w->purse;
+        w->purse = 0;
+    } else if (w->purse > most) {
+        fill_bank(w, w->purse - most);
+        w->purse = most;
+    }
+}
+
+void wager_settle(wager *w, int accepted, bool cut)
 {
     const int drafts = w->block - 1;
-    const double gain = accepted * w->alone - w->extra;
-    w->purse += gain > 0 ? gain / 2 : gain;
-    w->purse += INCOME * (accepted + 1) * w->alone;
-    if (w->purse > CAP * w->worst) w->purse = CAP * w->worst;
+    book(w, accepted);
     w->plain_run = drafts ? 0 : w->plain_run + 1;
     w->drafted_run = drafts ? w->drafted_run + 1 : 0;
     w->last = w->block;
     learn(w->chances.of[w->part], accepted, drafts, cut, OWN_WEIGHT);
-    if (common) learn(common->of[w->part], accepted, drafts, cut, COMMON_WEIGHT);
+    learn(w->bank->chances.of[w->part], accepted, drafts, cut, COMMON_WEIGHT);
 }

@@ -3,11 +3,12 @@
  *
  * Blocks are chosen for the most expected tokens per second: acceptance from averages of each
  * sequence, time from measured costs. Estimates can be wrong, so none is trusted for the guarantee.
- * Every drafted step is settled in seconds against the pass without its drafts; a purse starts with
- * four worst cases (all drafts refused), receives 2 % of the decode time and half of each gain,
- * pays each loss, holds at most eight worst cases, and a step drafts only while the purse covers
- * its worst case. Hence, by these costs and whatever the drafter does, decode time <= 1.02 x plain
- * time + four worst cases. */
+ * Every drafted step is settled in seconds against the pass without its drafts. A purse receives 1
+ * % of the decode time and half of each gain, and pays each loss; what it lacks is lent by a bank
+ * that all sequences share, up to 16 worst cases (all drafts refused) for each. The bank starts
+ * with two and receives what is left of purses. A step drafts only while purse and bank cover its
+ * worst case. Hence, by these costs and whatever the drafter does, decode time of all sequences
+ * <= 1.01 x plain time + two worst cases, and of each <= 1.01 x plain time + 16. */
 #ifndef ENGINE_WAGER_H
 #define ENGINE_WAGER_H
 #include "engine/cost.h"
@@ -27,12 +28,20 @@ enum { WAGER_DRAFTS = REQUEST_MAX_BLOCK - 1 };
 typedef struct wager_chances {
     float of[WAGER_PARTS][WAGER_DRAFTS];
 } wager_chances;
-void wager_chances_init(wager_chances *c);
+
+/* What sequences leave to those that come after them. */
+typedef struct wager_bank {
+    wager_chances chances;
+    double purse; /* seconds that may still be lost */
+    bool opened;
+} wager_bank;
+void wager_bank_init(wager_bank *b);
 
 typedef struct wager {
     wager_chances chances;
+    wager_bank *bank;
     double purse;    /* seconds */
-    bool opened;     /* the purse has got its first content */
+    double drawn;    /* from the bank */
     int last;        /* block of the step before */
     int plain_run;   /* plain steps in a row */
     int drafted_run; /* drafted steps in a row */
@@ -47,13 +56,14 @@ typedef struct wager {
     bool barred;         /* the purse does not cover this step */
     int best;
 } wager;
-void wager_init(wager *w, const wager_chances *from);
+void wager_init(wager *w, wager_bank *bank);
+/* The sequence has ended: what it has not lost goes back. */
+void wager_end(wager *w);
 
 /* Chooses list[i]->block for all; `others`: rows of the pass that belong to nobody here (prefill).
  */
 void wager_choose(cost *c, wager *const *list, int n, int others, int context);
 /* The step is over: `accepted` drafts of block - 1; `cut`: it ended early, so that the first
- * refused draft tells nothing. `common` (may be NULL), from which new sequences start, learns too,
- * slower. */
-void wager_settle(wager *w, int accepted, bool cut, wager_chances *common);
+ * refused draft tells nothing. The bank's chances learn too, slower. */
+void wager_settle(wager *w, int accepted, bool cut);
 #endif

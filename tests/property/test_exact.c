@@ -18,6 +18,7 @@ static ingot_sampling greedy(int max_tokens, int block)
 enum { SETTINGS = 6 };
 static ingot_sampling setting(int i, int max_tokens, int block)
 {
+    static const ingot_bias bias[] = { { 220, -100 }, { 16, -1.5f }, { 11, 2 } };
     ingot_sampling s = greedy(max_tokens, block);
     s.has_seed = true;
     s.seed = 1000 + (uint64_t)i;
@@ -46,6 +47,9 @@ static ingot_sampling setting(int i, int max_tokens, int block)
         s.temperature = 1.3f;
         s.top_k = 50;
         s.frequency_penalty = 0.7f;
+        s.bias = bias;
+        s.n_bias = sizeof bias / sizeof *bias;
+        s.top_logprobs = 3;
         break;
     default: break;
     }

@@ -77,12 +77,22 @@ typedef struct nugget_result {
     int32_t step_accepted[2048];
     float logprob[2048];
     int n_logprobs;
+    uint64_t tops; /* a hash of all ids and values of the alternatives */
     char stop[64];
 } nugget_result;
 
 static inline void nugget_take(nugget_result *r, const ingot_event *ev)
 {
-    for (int i = 0; i < ev->n_logprobs; i++) r->logprob[r->n_logprobs++] = ev->logprobs[i].logprob;
+    for (int i = 0; i < ev->n_logprobs; i++) {
+        const ingot_logprob *l = &ev->logprobs[i];
+        r->logprob[r->n_logprobs++] = l->logprob;
+        for (int k = 0; k < l->n_top; k++) {
+            uint32_t bits;
+            memcpy(&bits, &l->top[k].logprob, sizeof bits);
+            r->tops = r->tops * 0x9e3779b97f4a7c15u + bits;
+            r->tops = r->tops * 0x9e3779b97f4a7c15u + (uint32_t)l->top[k].id;
+        }
+    }
     switch (ev->kind) {
     case INGOT_TEXT: buf_put(&r->text, ev->text, ev->len); break;
     case INGOT_THINKING: buf_put(&r->thinking, ev->text, ev->len); break;
@@ -153,6 +163,9 @@ static inline void nugget_same(const nugget_result *a, const nugget_result *b, c
         FAIL("%s: got %d tokens, end %d, want %d, end %d", what, b->n, (int)b->finish, a->n,
              (int)a->finish);
     EXPECT_STR(b->usage.sha256, a->usage.sha256);
+    EXPECT_INT(b->n_logprobs, a->n_logprobs);
+    EXPECT(memcmp(a->logprob, b->logprob, (size_t)a->n_logprobs * sizeof *a->logprob) == 0);
+    EXPECT(a->tops == b->tops);
     EXPECT(str_eq(buf_view(&a->text), buf_view(&b->text)));
     EXPECT(str_eq(buf_view(&a->thinking), buf_view(&b->thinking)));
     EXPECT(str_eq(buf_view(&a->calls), buf_view(&b->calls)));

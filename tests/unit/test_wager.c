@@ -9,7 +9,7 @@ typedef struct world {
     double first, row;       /* pass of R rows: first + row * (R - 1) */
     double draft, draft_row; /* drafter: draft + draft_row * b */
     cost cost;
-    wager_chances chances;
+    wager_bank bank;
     wager wager;
     double time, plain, worst, least; /* seconds; the largest worst case, the smallest purse met */
     int steps, tokens;
@@ -35,9 +35,14 @@ static void begin(world *w)
     }
     cost_begin_pass(&w->cost, rows, pass, 5);
     cost_begin_draft(&w->cost, rows + 1, draft + 1, 4);
-    wager_chances_init(&w->chances);
-    wager_init(&w->wager, &w->chances);
+    wager_bank_init(&w->bank);
+    wager_init(&w->wager, &w->bank);
     w->least = INFINITY;
+}
+
+static void note_least(world *w)
+{
+    w->least = fmin(w->least, fmin(w->wager.purse, w->bank.purse));
 }
 
 /* One step; chance: that a draft is accepted. Costs are learned from the world as it is now. */
@@ -54,9 +59,9 @@ static void step(world *w, rng *r, double chance)
     w->time += pass + draft;
     w->plain += (accepted + 1) * pass_of(w, 1);
     w->worst = fmax(w->worst, pass_of(w, 8) + draft_of(w, 8) - pass_of(w, 1));
-    if (w->wager.purse < w->least) w->least = w->wager.purse;
-    wager_settle(&w->wager, accepted, false, &w->chances);
-    if (w->wager.purse < w->least) w->least = w->wager.purse;
+    note_least(w);
+    wager_settle(&w->wager, accepted, false);
+    note_least(w);
     cost_saw_pass(&w->cost, b, 0, pass);
     if (b > 1) cost_saw_draft(&w->cost, b, draft);
     w->steps++;
@@ -85,7 +90,7 @@ TEST(R075_drafts_that_are_always_wrong_cost_little)
     begin(&w);
     for (int i = 0; i < 3000; i++) step(&w, &r, 0);
     EXPECT(w.least >= 0);
-    EXPECT(w.time <= 1.02 * w.plain + 4 * w.worst);
+    EXPECT(w.time <= 1.01 * w.plain + 2 * w.worst);
     EXPECT(w.wager.block == 1 || w.wager.plain_run == 0);
 }
 
@@ -103,7 +108,7 @@ TEST(the_block_follows_the_costs)
     }
     EXPECT(cheap.time < 0.75 * cheap.plain);
     EXPECT((double)cheap.tokens / cheap.steps > (double)dear.tokens / dear.steps + 0.3);
-    EXPECT(dear.time <= 1.02 * dear.plain + 4 * dear.worst);
+    EXPECT(dear.time <= 1.01 * dear.plain + 2 * dear.worst);
 }
 
 /* E6: drafters that lure and then fail, and clocks that lie, for many seeds. */
@@ -122,7 +127,7 @@ TEST(E6_the_purse_is_never_overdrawn)
             step(&w, &r, chance);
         }
         EXPECT(w.least >= 0);
-        if (w.time > 1.02 * w.plain + 4 * w.worst)
+        if (w.time > 1.01 * w.plain + 2 * w.worst)
             FAIL("seed %d: %.2f s drafted, %.2f s plain, worst case %.2f s", (int)seed, w.time,
                  w.plain, w.worst);
     }
@@ -150,7 +155,7 @@ TEST(a_fixed_block_is_kept)
         w.wager.limit = b;
         wager_choose(&w.cost, list, 1, 0, 0);
         EXPECT_INT(w.wager.block, b);
-        wager_settle(&w.wager, 0, false, NULL);
+        wager_settle(&w.wager, 0, false);
     }
 }
 
@@ -162,7 +167,7 @@ TEST(several_sequences_share_the_rows)
     world s = usual();
     begin(&s);
     for (int i = 0; i < 20; i++) {
-        wager_init(&w[i], &s.chances);
+        wager_init(&w[i], &s.bank);
         w[i].limit = 8;
         w[i].part = WAGER_TEXT;
         for (int j = 0; j < WAGER_DRAFTS; j++)
@@ -175,7 +180,62 @@ TEST(several_sequences_share_the_rows)
     dear.first = 1;
     dear.row = 1;
     begin(&dear);
-    for (int i = 0; i < 20; i++) w[i].opened = false;
+    for (int i = 0; i < 20; i++) w[i].bank = &dear.bank;
     wager_choose(&dear.cost, list, 20, 0, 0);
     for (int i = 0; i < 20; i++) EXPECT_INT(w[i].block, 1);
+}
+
+/* Many short requests whose drafts are wrong lose no more than one long one: what one has lost the
+ * next has not. A request that follows good ones may spend what they left, and gives back the rest.
+ */
+TEST(short_requests_share_a_bank)
+{
+    world w = usual();
+    rng r = { 5 };
+    begin(&w);
+    for (int i = 0; i < 200; i++) {
+        wager_init(&w.wager, &w.bank);
+        for (int k = 0; k < 10; k++) step(&w, &r, 0);
+        wager_end(&w.wager);
+    }
+    EXPECT(w.least >= 0);
+    EXPECT(w.time <= 1.01 * w.plain + 2 * w.worst);
+    const double poor = w.bank.purse;
+    for (int i = 0; i < 60; i++) {
+        wager_init(&w.wager, &w.bank);
+        for (int k = 0; k < 40; k++) step(&w, &r, 0.95);
+        wager_end(&w.wager);
+    }
+    EXPECT(w.bank.purse > poor + 10 * w.wager.worst);
+    wager_init(&w.wager, &w.bank);
+    const double time = w.time, plain = w.plain;
+    for (int k = 0; k < 400; k++) step(&w, &r, 0);
+    EXPECT(w.time - time <= 1.01 * (w.plain - plain) + 16 * w.worst);
+    EXPECT(w.time - time > 1.01 * (w.plain - plain));
+}
+
+/* Two that draft in one step cannot both spend the last of the bank, and a block that was asked for
+ * costs it nothing. */
+TEST(the_bank_lends_once)
+{
+    world s = usual();
+    wager a, b, *list[] = { &a, &b };
+    begin(&s);
+    wager_init(&a, &s.bank);
+    wager_init(&b, &s.bank);
+    a.limit = b.limit = 8;
+    for (int i = 0; i < 200; i++) {
+        wager_choose(&s.cost, list, 2, 0, 0);
+        wager_settle(&a, 0, false);
+        wager_settle(&b, 0, false);
+        EXPECT(s.bank.purse >= -1e-12);
+    }
+    const double left = s.bank.purse;
+    a.fixed = true;
+    for (int i = 0; i < 50; i++) {
+        wager_choose(&s.cost, list, 1, 0, 0);
+        EXPECT_INT(a.block, 8);
+        wager_settle(&a, 0, false);
+    }
+    EXPECT(s.bank.purse == left);
 }
