@@ -113,9 +113,10 @@ static bool is_stop_id(const sequence *s, int32_t id)
 
 void sequence_force(sequence *s, int most)
 {
-    s->n_forced = 0;
+    s->n_forced = s->wager.sure = 0;
     if (is_constrained(s))
-        s->n_forced = tokmask_forced(s->params->constraint, s->grammar, s->forced, most);
+        s->n_forced =
+            tokmask_forced(s->params->constraint, s->grammar, s->forced, most, &s->wager.sure);
 }
 
 int sequence_legal(const sequence *s, const int32_t *drafts, int n)

@@ -69,7 +69,7 @@ void speculate_offer(const speculate *p, sequence *s)
     w->limit = w->fixed ? asked : p->bench->draft ? p->bench->draft->block : 1;
     w->part = part_of(s);
     if (w->limit > left) w->limit = left;
-    s->n_forced = 0;
+    s->n_forced = w->sure = 0;
     s->copy_from = 0;
     if (w->fixed && w->limit == 1) return;
     offer_forced(s, left);

@@ -264,7 +264,7 @@ static int forced_text(tokmask *m, int state, int32_t *out, int most)
     return k;
 }
 
-int tokmask_forced(tokmask *m, int state, int32_t *out, int most)
+int tokmask_forced(tokmask *m, int state, int32_t *out, int most, int *sure)
 {
     int n = 0;
     bool none;
@@ -272,6 +272,7 @@ int tokmask_forced(tokmask *m, int state, int32_t *out, int most)
         out[n] = m->only[state];
         state = tokmask_next(m, state, out[n++]);
     }
+    *sure = n;
     return state < 0 || n == most ? n : n + forced_text(m, state, out + n, most - n);
 }
 

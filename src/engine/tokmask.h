@@ -29,7 +29,7 @@ bool tokmask_accepts(const tokmask *m, int state); /* the text may end here */
 int tokmask_next(tokmask *m, int state, int32_t id);
 /* Tokens that follow from `state`, at most `most`: those that alone are allowed, then, where
  * several are but all begin the same text, how the tokenizer would write that text. Returns how
- * many. */
-int tokmask_forced(tokmask *m, int state, int32_t *out, int most);
+ * many, *sure of them of the first kind. */
+int tokmask_forced(tokmask *m, int state, int32_t *out, int most, int *sure);
 status tokmask_status(const tokmask *m, error *e);
 #endif

@@ -160,6 +160,13 @@ static void try_again(table *t)
     count_rows(t);
 }
 
+/* What the step loses when all drafts are refused that can be. */
+static double risk_of(const wager *w)
+{
+    const int sure = w->sure < w->block - 1 ? w->sure : w->block - 1;
+    return w->extra - sure * w->alone;
+}
+
 /* What a purse lacks is lent by the bank, to everybody in the step together no more than it has. */
 static bool bar_the_poor(table *t)
 {
@@ -169,7 +176,7 @@ static bool bar_the_poor(table *t)
         wager *w = t->list[i];
         price(t, w);
         if (w->fixed || w->block == 1) continue;
-        const double lack = w->extra > w->purse ? w->extra - w->purse : 0;
+        const double risk = risk_of(w), lack = risk > w->purse ? risk - w->purse : 0;
         if (lack <= left && lack <= CAP * w->worst - w->drawn) left -= lack;
         else w->barred = changed = true;
     }

@@ -49,6 +49,7 @@ typedef struct wager {
     wager_part part;
     int limit;  /* most rows; 1: it cannot draft */
     bool fixed; /* its block is `limit`, not to be chosen */
+    int sure;   /* first drafts that cannot be refused: they are no risk */
     /* chosen */
     int block;
     double alone, extra; /* seconds of the pass without its drafts; what they add */

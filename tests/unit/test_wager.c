@@ -214,6 +214,24 @@ TEST(short_requests_share_a_bank)
     EXPECT(w.time - time > 1.01 * (w.plain - plain));
 }
 
+/* Drafts that cannot be refused need nobody's money. */
+TEST(sure_drafts_are_no_risk)
+{
+    world w = usual();
+    wager *list[] = { &w.wager };
+    begin(&w);
+    w.wager.limit = 8;
+    w.wager.part = WAGER_FORCED;
+    for (int sure = 0; sure <= 7; sure += 7) {
+        w.wager.sure = sure;
+        w.wager.purse = 0;
+        w.bank.opened = true;
+        w.bank.purse = 0;
+        wager_choose(&w.cost, list, 1, 0, 0);
+        EXPECT_INT(w.wager.block, sure + 1);
+    }
+}
+
 /* Two that draft in one step cannot both spend the last of the bank, and a block that was asked for
  * costs it nothing. */
 TEST(the_bank_lends_once)

@@ -1,0 +1,96 @@
+/* Masks and forced tokens, on the tokenizer of the small king. */
+#include "engine/gbnf.h"
+#include "engine/tokmask.h"
+#include "test.h"
+
+enum { MOST = 15, STOP = 3 };
+
+typedef struct kit {
+    tokenizer *t;
+    tokmask_vocabulary *v;
+    tokmask *m;
+} kit;
+
+static void open_kit(kit *k, const char *text)
+{
+    static const int32_t stop[] = { STOP };
+    error e;
+    grammar *g;
+    EXPECT_OK(tokenizer_open(&k->t, TEST_ROOT "/models/nugget/king", &e), e);
+    EXPECT_OK(tokmask_vocabulary_new(&k->v, k->t, tokenizer_vocab_size(k->t), NULL, 0, &e), e);
+    EXPECT_OK(gbnf_compile(&g, str_from(text), false, &e), e);
+    EXPECT_OK(tokmask_new(&k->m, g, k->v, stop, 1, &e), e);
+}
+
+static void close_kit(kit *k)
+{
+    tokmask_free(k->m);
+    tokmask_vocabulary_free(k->v);
+    tokenizer_close(k->t);
+}
+
+/* Every token whose bytes the grammar takes one by one, and no other. */
+TEST(a_mask_is_what_the_bytes_say)
+{
+    kit k;
+    grammar *g;
+    error e;
+    static const char text[] = "root ::= [a-m ]{1,6} \"!\"? | \"1\" [0-9]*";
+    open_kit(&k, text);
+    EXPECT_OK(gbnf_compile(&g, str_from(text), false, &e), e);
+    bool none;
+    const uint32_t *mask = tokmask_of(k.m, GRAMMAR_START, &none);
+    EXPECT(mask && !none);
+    int allowed = 0;
+    for (int32_t id = 0; id < tokenizer_vocab_size(k.t); id++) {
+        const str bytes = tokenizer_bytes(k.t, id);
+        int at = GRAMMAR_START;
+        for (size_t i = 0; i < bytes.len; i++) at = grammar_next(g, at, (uint8_t)bytes.ptr[i]);
+        const bool want = bytes.len > 0 && at != GRAMMAR_DEAD;
+        EXPECT_INT(mask[id >> 5] >> (id & 31) & 1, want);
+        EXPECT_INT(tokmask_next(k.m, GRAMMAR_START, id) != GRAMMAR_DEAD, bytes.len == 0 || want);
+        allowed += want;
+    }
+    EXPECT(allowed > 20);
+    grammar_free(g);
+    close_kit(&k);
+}
+
+/* Where tokens of several lengths begin the same text, the tokenizer says which; they end where the
+ * text may go on in two ways. */
+TEST(a_forced_text_is_written_as_the_tokenizer_does)
+{
+    kit k;
+    error e;
+    tokenizer_ids want = { 0 };
+    int32_t got[MOST];
+    int sure = -1;
+    open_kit(&k, "root ::= \"<tool_call>\\n<function=get_weather>\" [a-z]");
+    EXPECT_OK(tokenizer_encode(k.t, STR("<tool_call>\n<function=get_weather>"), TOKENIZER_NONE,
+                               &want, &e),
+              e);
+    EXPECT(want.len > 3 && want.len < MOST);
+    EXPECT_INT(tokmask_forced(k.m, GRAMMAR_START, got, MOST, &sure), want.len);
+    EXPECT(sure >= 0 && sure < (int)want.len);
+    for (size_t i = 0; i < want.len; i++) EXPECT_INT(got[i], want.ptr[i]);
+    EXPECT_INT(tokmask_forced(k.m, GRAMMAR_START, got, 2, &sure), 2);
+    int at = GRAMMAR_START;
+    for (size_t i = 0; i < want.len; i++) at = tokmask_next(k.m, at, want.ptr[i]);
+    EXPECT_INT(tokmask_forced(k.m, at, got, MOST, &sure), 0); /* any letter */
+    tokenizer_ids_free(&want);
+    close_kit(&k);
+}
+
+/* One byte can be one token only; after it the text ends, by a stop id. */
+TEST(a_single_token_is_sure)
+{
+    kit k;
+    int32_t got[MOST];
+    int sure = -1;
+    open_kit(&k, "root ::= \"q\"");
+    EXPECT_INT(tokmask_forced(k.m, GRAMMAR_START, got, MOST, &sure), 2);
+    EXPECT_INT(sure, 2);
+    EXPECT(str_eq(tokenizer_bytes(k.t, got[0]), STR("q")));
+    EXPECT_INT(got[1], STOP);
+    close_kit(&k);
+}
