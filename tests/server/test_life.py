@@ -281,7 +281,7 @@ class Ending(unittest.TestCase):
                 self.assertEqual((j.reasoning, j.content), (want.reasoning, want.content))
 
     def test_R015_an_error_after_the_headers_is_an_event(self):
-        with harness.Server("--max-seconds", "1") as s:
+        with harness.Server("--max-seconds", str(round(harness.SLOW))) as s:
             joined = Joined(s.stream(CHAT, {**STORY, "max_tokens": 3500, "n": 8}))
             self.assertIn("--max-seconds", joined.error["message"])
             self.assertTrue(joined.done)
