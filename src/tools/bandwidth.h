@@ -6,8 +6,10 @@
 
 #include "base/pool.h"
 
-/* Seconds in which the pool's threads read `bytes` at p once, each its contiguous share. */
+/* A buffer to read, written once so that its pages exist. Unmap it with mem_unmap. */
+status bandwidth_buffer(pool *p, size_t bytes, void **at, error *e);
+/* Seconds in which the pool's threads read `bytes` at `at` once, each its contiguous share as
+ * several streams at a time, asked for ahead: about the most that cores can draw. What is less than
+ * a line for each stream stays unread. */
 double bandwidth_time(pool *p, const void *at, size_t bytes);
-/* seconds[turns]: of so many reads of a fresh buffer of `bytes`, after one that warms up. */
-status bandwidth_read(pool *p, size_t bytes, int turns, double *seconds, error *e);
 #endif
