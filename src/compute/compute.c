@@ -738,13 +738,13 @@ static void attend_unit(const cpu_ops *ops, const attn_work *w, const struct att
     const kv_layout *l = w->l;
     const int per = w->s->n_head / l->n_kv_head, dim = l->head_dim,
               base = (n->span + span) * CPU_SPAN;
-    uint8_t *blocks[CPU_SPAN / KV_PAGE];
+    uint8_t *blocks[2 * CPU_SPAN / KV_PAGE]; /* of this span and the next */
     float scaled[CPU_QUERIES][CPU_MAX_HEAD];
     cpu_query q[CPU_QUERIES];
     int count = 0, first, last, unused;
     visible(w->s, n->job, n->row, &first, &unused);
     visible(w->s, n->job, n->row + n->rows - 1, &unused, &last);
-    for (int i = 0; i < CPU_SPAN / KV_PAGE; i++) {
+    for (int i = 0; i < 2 * CPU_SPAN / KV_PAGE; i++) {
         const int pos = base + i * KV_PAGE; /* pages that nobody sees may not exist */
         blocks[i] = pos + KV_PAGE > first && pos < last
                         ? kv_block(l, w->layer, head, n->job->pages, n->job->n_pages, pos)

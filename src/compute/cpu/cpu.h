@@ -115,7 +115,9 @@ typedef struct cpu_ops {
     void (*gdn)(const cpu_gdn *u);
 
     void (*kv_store)(kv_type t, int dim, uint8_t *block, int slot, const float *k, const float *v);
-    void (*attend)(kv_type t, int dim, uint8_t *const *blocks /* [CPU_SPAN / KV_PAGE] */,
+    /* Of one span: its blocks, and those of the span that is read next, of which any may be NULL.
+     */
+    void (*attend)(kv_type t, int dim, uint8_t *const *blocks /* [2 * CPU_SPAN / KV_PAGE] */,
                    const cpu_query *q, int n);
     /* folds a span into (out, max_sum); max_sum[1] == 0: nothing there yet */
     void (*attend_merge)(float *out, float *max_sum, const float *span, const float *span_max_sum,
