@@ -29,9 +29,10 @@ def encode(tok, sample):
     return ids, written
 
 
-def empty(rows):
-    return (torch.zeros(rows, ROW, dtype=torch.long), torch.zeros(rows, ROW, dtype=torch.bool),
-            torch.zeros(rows, ROW, dtype=torch.bool))
+def empty(rows, length=ROW):
+    return (torch.zeros(rows, length, dtype=torch.long),
+            torch.zeros(rows, length, dtype=torch.bool),
+            torch.zeros(rows, length, dtype=torch.bool))
 
 
 def place(batch, row, at, ids, written):
@@ -41,18 +42,27 @@ def place(batch, row, at, ids, written):
     tokens[row, at:end] = torch.tensor(ids)
     start[row, at] = True
     target[row, at:end - 1] = torch.tensor(written[1:], dtype=torch.bool)
-    if end < ROW:
+    if end < tokens.shape[1]:
         start[row, end] = True          # the rest of the row is a document without targets
     return end
 
 
+def arrange(lengths, rows, length=ROW):
+    """Places for documents of these lengths, the longest first; what does not fit is left out.
+    -> (document, row, position) of each."""
+    used, places = [0] * rows, []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        row = min(range(rows), key=lambda r: (used[r] + lengths[i] > length, -used[r]))
+        if used[row] + lengths[i] <= length:
+            places.append((i, row, used[row]))
+            used[row] += lengths[i]
+    return places
+
+
 def pack(docs, rows):
-    """Fill `rows` rows, the longest documents first; what does not fit is left out."""
-    batch, used = empty(rows), [0] * rows
-    for ids, written in sorted(docs, key=lambda d: -len(d[0])):
-        row = min(range(rows), key=lambda r: (used[r] + len(ids) > ROW, -used[r]))
-        if used[row] + len(ids) <= ROW:
-            used[row] = place(batch, row, used[row], ids, written)
+    batch = empty(rows)
+    for i, row, at in arrange([len(ids) for ids, _ in docs], rows):
+        place(batch, row, at, *docs[i])
     return batch
 
 

@@ -30,6 +30,7 @@ class DrafterConfig:
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
     sliding_window: int = 2048
+    max_position_embeddings: int = 4096
     vocab_size: int = 4096
     num_target_layers: int = 4
     block_size: int = 8

@@ -185,12 +185,11 @@ def export_drafter(run, out, bits):
     own = {k: getattr(c, k) for k in (
         "head_dim", "hidden_size", "intermediate_size", "num_attention_heads",
         "num_hidden_layers", "num_key_value_heads", "num_target_layers", "rms_norm_eps",
-        "sliding_window", "vocab_size")}
+        "sliding_window", "vocab_size", "max_position_embeddings")}
     config = {
         "architectures": ["DFlash2DraftModel"], "model_type": "qwen3", "dtype": "bfloat16",
         "is_causal": False, "attention_bias": False, "attention_dropout": 0.0,
         "hidden_act": "silu", "layer_types": ["sliding_attention"] * c.num_hidden_layers,
-        "max_position_embeddings": 4096,
         "rope_parameters": {"rope_theta": int(c.rope_theta), "rope_type": "default"},
         "use_sliding_window": True, "tie_word_embeddings": False} | own | {
         "dflash_config": {k: getattr(c, k) for k in (

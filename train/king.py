@@ -322,16 +322,12 @@ class King(nn.Module):
         with torch.no_grad():       # a recalled token is its own prediction
             self.lm_head.weight.copy_(self.embed_tokens.weight * 0.25)
 
-    def forward(self, tokens, rows, taps=()):
-        """tokens [B, T] -> normalized hidden states [B, T, D], and with `taps` also the residual
-        stream after those layers, joined in the last axis."""
+    def forward(self, tokens, rows):
+        """tokens [B, T] -> normalized hidden states [B, T, D]."""
         h = self.embed_tokens(tokens)
-        kept = []
-        for i, layer in enumerate(self.layers):
+        for layer in self.layers:
             h = layer(h, rows)
-            if i in taps:
-                kept.append(h)
-        return (self.norm(h), torch.cat(kept, -1)) if taps else self.norm(h)
+        return self.norm(h)
 
     def packed_matrices(self):
         """Names of the parameters that a pack stores ternary, in model order."""

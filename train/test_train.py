@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -16,12 +17,13 @@ try:
     import jinja2
     import tokenizers
     import torch
-    from safetensors.torch import load_file
+    from safetensors.torch import load_file, save_file
 except ImportError as missing:
     print(f"skipped: {missing} (see requirements.txt)")
     sys.exit(77)
 
 import batches
+import captures
 import card
 import corpus
 import decode
@@ -288,20 +290,16 @@ def test_training_learns():
 
 def test_every_tensor_is_made_on_the_device_of_the_model():
     """With another default device, an operation that forgets the device fails."""
-    args = argparse.Namespace(lr=3e-3, blocks=4, seed=1, device="cpu")
-    config = drafter.DrafterConfig(
-        hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2,
-        num_key_value_heads=1, num_target_layers=2, target_layer_ids=[0, 1])
     with tempfile.TemporaryDirectory() as folder:
-        t, model, draft = trainer(folder), small_king(), drafter.Drafter(config)
+        t, d = trainer(folder), draft_trainer(folder)
         batch = batches.copy_rows(2, 64, "device")
         t.step = 4                              # in the ternary phase
+        rows = d.read(d.answers.train, "device")
         with torch.device("meta"):
             t.train_step(batch)
             t.evaluate(batch)
             decode.greedy_batch(t.king, [[1, 2, 3], [4]], {0}, 4)
-            d = train_drafter.Trainer(args, model.requires_grad_(False), draft, (batch, batch))
-            assert d.evaluate().startswith("chains")
+            assert d.losses(rows, torch.Generator().manual_seed(0))[1] > 0
 
 
 # ------------------------------------------------------------------------- drafter
@@ -336,43 +334,120 @@ def test_block_sees_its_document_before_the_anchor():
     assert seen == [[0, 1, 2, 12, 13]] * 2 + [[5, 6, 7, 14, 15]] * 2
 
 
-def test_drafter_learns_and_resumes():
-    """On rows that count to ten, the drafter of an untrained king gets better."""
-    args = argparse.Namespace(steps=40, rows=2, blocks=16, lr=3e-3, decay=0.5, seed=1,
-                              device="cpu")
-    rows = batches.pack([(list(range(10)) * 12, [False] * 10 + [True] * 110)] * 8, 2)
-    config = drafter.DrafterConfig(
-        hidden_size=128, intermediate_size=128, num_hidden_layers=1, num_attention_heads=2,
-        num_key_value_heads=1, num_target_layers=2, selector_rank=64, target_layer_ids=[0, 1])
+def write_captures(folder, parts=2, king="k"):
+    """Answers that count to ten again and again, as ingot capture writes them, and tables."""
+    g = torch.Generator().manual_seed(7)
+    embedding = torch.randn(64, 128, generator=g)
+    for part in range(parts):
+        tensors = {}
+        for i in range(part, 60, parts):
+            ids = torch.arange(i, i + 40, dtype=torch.int32) % 10
+            tensors |= {f"seq{i}.tokens": ids,
+                        f"seq{i}.answer": torch.tensor([4 + i % 3], dtype=torch.int32),
+                        f"seq{i}.hidden.2": embedding[ids.long()] * 2,
+                        f"seq{i}.hidden.5": embedding[ids.long()] + i}
+        save_file(tensors, os.path.join(folder, f"part{part}.safetensors"), {"king": king})
+    save_file({"embedding": embedding, "head": embedding.clone()},
+              os.path.join(folder, "tables.safetensors"), {"king": "k", "layers": "6"})
+    return [os.path.join(folder, f"part{part}.safetensors") for part in range(parts)]
 
-    def trainer():
-        model = small_king().requires_grad_(False)
-        model.lm_head.weight *= 10
-        torch.manual_seed(6)
-        return train_drafter.Trainer(args, model, drafter.Drafter(config), (rows, rows))
-    with tempfile.TemporaryDirectory() as args.out:
-        first = trainer()
+
+def draft_trainer(folder):
+    args = argparse.Namespace(
+        steps=40, rows=2, length=96, blocks=16, lr=3e-3, decay=0.5, seed=1, device="cpu",
+        out=folder, tables=os.path.join(folder, "tables.safetensors"),
+        config=os.path.join(folder, "config.json"))
+    answers = captures.Answers(write_captures(folder))
+    tables = captures.Tables(args.tables)
+    export.dump(args.config, dict(
+        intermediate_size=128, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+        mask_token_id=63))
+    config = train_drafter.configure(args, answers, tables)
+    config.save(os.path.join(folder, "drafter.json"))
+    torch.manual_seed(6)
+    return train_drafter.Trainer(args, tables, drafter.Drafter(config), answers)
+
+
+def test_captures_are_read_as_they_are_needed():
+    with tempfile.TemporaryDirectory() as folder:
+        answers = captures.Answers(write_captures(folder))
+        assert (answers.king, answers.layers) == ("k", [2, 5])
+        assert len(answers.documents) == 60 and len(answers.held_out) == 3
+        assert not set(answers.train) & set(answers.held_out)
+        tables = captures.Tables(os.path.join(folder, "tables.safetensors"))
+        for length in (96, 16):             # whole answers, and parts of them
+            tokens, start, target, taps = answers.rows(answers.train, 3, length, "s")
+            assert torch.equal(taps, answers.rows(answers.train, 3, length, "s")[3])
+            assert tokens.shape == (3, length) and taps.shape == (3, length, 256)
+            used = taps[..., 0] != 0
+            want = tables.embed_tokens(tokens[used]) * 2
+            assert torch.equal(taps[used][:, :128], want)
+            assert torch.equal(tokens[:, 1:][target[:, :-1]],
+                               (tokens[:, :-1][target[:, :-1]] + 1) % 10)
+            assert int(target.sum()) >= 3 * (length // 40 or 1) and int(start.sum()) >= 3
+        other = write_captures(folder, 1, "another")
+        for paths in (other + [os.path.join(folder, "part1.safetensors")], other):
+            try:
+                train_drafter.configure(argparse.Namespace(tables="t", config=None),
+                                        captures.Answers(paths), tables)
+                raise AssertionError("captures of another king were taken")
+            except SystemExit as refused:
+                assert "king" in str(refused), refused
+
+
+def test_drafter_learns_and_resumes():
+    """On captures that count to ten, the drafter gets better."""
+    with tempfile.TemporaryDirectory() as folder:
+        first = draft_trainer(folder)
+        assert first.model.config.target_layer_ids == [2, 5]
         log = [first.train_step()[0] for _ in range(30)]
         assert min(log[-5:]) < log[0] - 2, log
-        assert first.evaluate().startswith("chains")
+        assert first.evaluate().startswith("loss")
         first.save()
-        second = trainer()
-        second.load(os.path.join(args.out, "drafter.pt"))
+        second = draft_trainer(folder)
+        second.load(os.path.join(folder, "drafter.pt"))
         assert second.train_step()[0] == first.train_step()[0]
-        config.save(os.path.join(args.out, "drafter.json"))
         for bits in (4, 8, 16):
-            export.export_drafter(args.out, args.out, bits)
-            names = load_file(os.path.join(args.out, "model.safetensors"))
+            export.export_drafter(folder, folder, bits)
+            names = load_file(os.path.join(folder, "model.safetensors"))
             book = "candidate_selector.successor_codebook"
             assert (book in names) == (bits != 8) and (book + ".scales" in names) == (bits == 8)
             assert ("fc.scales" in names) == (bits < 16)
 
 
-def test_king_answers_in_rows():
-    docs = [([5] * 100, [False] * 60 + [True] * 40)] * 200
-    tokens, start, target = train_drafter.pack_all(docs)
-    assert int(start[:, 1:].sum()) + len(start) >= 180      # little is left out
-    assert int(target.sum()) % 40 == 0
+def ingot(*words):
+    return subprocess.run([os.environ["INGOT"], *words], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def test_ingot_captures_and_drafts():
+    """The whole way with the program: capture, train, export, draft; drafts change no token."""
+    if "INGOT" not in os.environ:
+        print("skipped: $INGOT names no program")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        def path(name):
+            return os.path.join(folder, name)
+        asked = [dict(messages=[dict(role="user", content=f"What is {i} + {i}?")])
+                 for i in range(24)]
+        with open(path("prompts"), "w", encoding="utf-8") as f:
+            f.write("\n".join(map(json.dumps, asked)))
+        for part in range(2):
+            ingot("capture", "--king", corpus.KING, "--prompts", path("prompts"), "--shard",
+                  f"{part}/2", "--hidden", "1,3", "--logits", "none", "--max-tokens", "24",
+                  "--out", path(f"answers-{part}"))
+        ingot("capture", "--king", corpus.KING, "--tables", path("tables"))
+        subprocess.run([sys.executable, os.path.join(corpus.HERE, "..", "train_drafter.py"),
+                        "--tables", path("tables"), "--out", path("draft"), "--steps", "2",
+                        "--rows", "1", "--length", "128", "--blocks", "4", "--device", "cpu",
+                        path("answers-0"), path("answers-1")], check=True, stdout=subprocess.PIPE)
+        how = ["generate", "--king", corpus.KING, "--prompt", "What is 3 + 4?", "--json",
+               "--max-tokens", "24"]
+        want = json.loads(ingot(*how, "--no-drafter"))
+        for bits in ("4", "8", "16"):
+            export.export_drafter(path("draft"), path(bits), int(bits))
+            got = json.loads(ingot(*how, "--drafter", path(bits), "--block", "4", "--no-copy"))
+            assert got["sha256"] == want["sha256"] and got["speculation"]["drafted"] > 0
 
 
 # ------------------------------------------------------------------------- card

@@ -1,74 +1,31 @@
-"""Train the drafter on the king's own greedy answers, thinking and tool calls included.
+"""Train a drafter on a king's own answers, thinking and tool calls included.
 
-    python train_drafter.py --king RUN_DIR --out DRAFT_DIR --steps 900
+    ingot capture --king KING --prompts PROMPTS --hidden 1,2,3 --logits none --out answers-0.safetensors
+    ingot capture --king KING --tables tables.safetensors
+    python train_drafter.py --tables tables.safetensors --out DRAFT_DIR answers-*.safetensors
 
-First the king (as its pack makes it) answers prompts of the corpus; the packed rows go to
-DRAFT_DIR/answers.pt and are kept. Then the drafter trains on them: for each row a number of
-anchors is drawn from the answers. A block starts at its anchor; its rows attend to the king's
-residual streams before the anchor and to each other. The loss is the cross entropy of the king's
-head on the drafter's rows, weighted by depth, plus that of the candidate selector over the top
-candidates. A checkpoint is written every --save steps; the same command resumes from it.
+The king may be any that ingot loads; its layers in the captures are those that the drafter reads.
+For each row a number of anchors is drawn from the answers. A block starts at its anchor; its rows
+attend to the king's residual streams before the anchor and to each other. The loss is the cross
+entropy of the king's head on the drafter's rows, weighted by depth, plus that of the candidate
+selector over the top candidates. The rows of a step depend on its number only, and a checkpoint is
+written every --save steps: the same command goes on where it stopped.
 """
 
 import argparse
+import contextlib
 import json
 import os
-import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.nn.functional as F
 
-import batches
-import corpus
-import decode
+from captures import Answers, Tables
 from drafter import Drafter, DrafterConfig
-from export import load_king
 from king import row_info
 from muon import Muon
-
-
-# ------------------------------------------------------------------------- the king's answers
-
-
-def own_answers(king, tok, count, seed, test):
-    """Documents (ids, written) of prompts with the king's greedy answers."""
-    r = random.Random(seed)
-    stop = {tok.token_to_id("<|im_end|>"), tok.token_to_id("<|endoftext|>")}
-    prompts = [tok.encode(corpus.render(corpus.draw(r, test))[0]).ids for _ in range(count)]
-    answers = decode.greedy(king, prompts, stop, limit=160)
-    docs = [(p + a, [False] * len(p) + [True] * len(a)) for p, a in zip(prompts, answers)]
-    return [d for d in docs if len(d[0]) <= batches.ROW]
-
-
-def pack_all(docs):
-    """Pack documents in the order they come, a few rows at a time."""
-    parts, at, rows = [], 0, 16
-    while at < len(docs):
-        end, total = at, 0
-        while end < len(docs) and total + len(docs[end][0]) < rows * (batches.ROW - 20):
-            total += len(docs[end][0])
-            end += 1
-        parts.append(batches.pack(docs[at:end], rows))
-        at = end
-    return batches.join(*parts)
-
-
-def answers(king, tok, args):
-    """-> training rows and held-out rows, made once."""
-    path = os.path.join(args.out, "answers.pt")
-    if not os.path.exists(path):
-        train = pack_all(own_answers(king, tok, args.answers, args.seed, False))
-        test = pack_all(own_answers(king, tok, args.answers // 10, "test", True))
-        torch.save((train, test), path)
-    return tuple([x.to(args.device) for x in rows] for rows in torch.load(path))
-
-
-@torch.no_grad()
-def features(king, rows, layers):
-    """The king's residual streams [R, ROW, taps * D] for all rows, in bfloat16."""
-    return torch.cat([king(rows[0][i:i + 4], row_info(rows[1][i:i + 4]), taps=layers)[1].bfloat16()
-                      for i in range(0, len(rows[0]), 4)])
 
 
 # ------------------------------------------------------------------------- blocks
@@ -99,9 +56,9 @@ def block_mask(start, anchor, size):
     return torch.cat([context.repeat_interleave(size, dim=1), own], -1).unsqueeze(1)
 
 
-def losses(model, king, batch, taps, blocks, generator, gamma=4.0):
+def losses(model, tables, batch, blocks, generator, gamma=4.0):
     """-> weighted loss sum, weight sum, right chains by depth, blocks by depth."""
-    tokens, start, target = batch
+    tokens, start, target, taps = batch
     c = model.config
     size, pos = c.block_size, row_info(start)["pos"]
     anchor, after, valid = draw_blocks(tokens, target, blocks, size, generator)
@@ -109,11 +66,11 @@ def losses(model, king, batch, taps, blocks, generator, gamma=4.0):
     ids = torch.full((*anchor.shape, size), c.mask_token_id, device=tokens.device)
     ids[..., 0] = tokens.gather(1, anchor)
     block_pos = (pos.gather(1, anchor).unsqueeze(-1) + row).flatten(1)
-    h = model(taps, king.embed_tokens(ids.flatten(1)), pos, block_pos,
+    h = model(taps, tables.embed_tokens(ids.flatten(1)).float(), pos, block_pos,
               block_mask(start, anchor, size)).unflatten(1, (-1, size))[:, :, 1:]
     weight = torch.exp(-row[:-1] / gamma).expand(valid.shape)[valid]
     h, goal = h[valid], after[valid]
-    logits = king.lm_head(h)
+    logits = tables.lm_head(h.to(tables.lm_head.weight.dtype)).float()
     before = torch.cat([ids[..., :1], after[..., :-1]], -1)[valid]
     unary, candidates = logits.topk(c.selector_top_k, -1)
     hit = candidates == goal.unsqueeze(-1)
@@ -137,16 +94,17 @@ def report(chains, valid):
 
 
 class Trainer:
-    def __init__(self, args, king, model, rows):
-        self.args, self.king, self.model, self.step = args, king, model, 0
-        self.train, self.test = rows
-        self.taps = [features(king, r, tuple(model.config.target_layer_ids)) for r in rows]
+    """The drafter, its optimizers, and a thread that reads the rows of the next step."""
+
+    def __init__(self, args, tables, model, answers):
+        self.args, self.tables, self.model, self.answers, self.step = args, tables, model, answers, 0
         named = dict(model.named_parameters())
         matrices = [p for n, p in named.items() if p.dim() == 2 and "codebook" not in n]
         others = [p for n, p in named.items() if p.dim() != 2 or "codebook" in n]
         self.optimizers = [Muon(matrices, lr=args.lr, weight_decay=0.02),
                            torch.optim.AdamW(others, lr=args.lr, betas=(0.9, 0.95),
                                              weight_decay=0.0)]
+        self.reader, self.ahead = ThreadPoolExecutor(1), {}
 
     def save(self):
         path = os.path.join(self.args.out, "drafter.pt")
@@ -161,10 +119,23 @@ class Trainer:
         for o, s in zip(self.optimizers, state["optimizers"]):
             o.load_state_dict(s)
 
-    def losses(self, which, pick, generator):
-        rows = (self.train, self.test)[which]
-        return losses(self.model, self.king, [x[pick] for x in rows],
-                      self.taps[which][pick].float(), self.args.blocks, generator)
+    def read(self, documents, seed):
+        return self.answers.rows(documents, self.args.rows, self.args.length, seed)
+
+    def batch(self):
+        """The rows of this step; those of the next are read meanwhile."""
+        for step in (self.step, self.step + 1):
+            if step not in self.ahead:
+                self.ahead[step] = self.reader.submit(self.read, self.answers.train,
+                                                      f"{self.args.seed}/{step}")
+        return self.ahead.pop(self.step).result()
+
+    def losses(self, batch, generator):
+        """On GPUs products are made in bfloat16."""
+        fast = self.args.device != "cpu"
+        with torch.autocast(self.args.device, torch.bfloat16) if fast else contextlib.nullcontext():
+            return losses(self.model, self.tables, [x.to(self.args.device) for x in batch],
+                          self.args.blocks, generator)
 
     def train_step(self):
         a = self.args
@@ -173,8 +144,7 @@ class Trainer:
             for group in o.param_groups:
                 group["lr"] = a.lr * rate
         g = torch.Generator(a.device).manual_seed(a.seed * 1000003 + self.step)
-        pick = torch.randint(len(self.train[0]), (a.rows,), generator=g, device=a.device)
-        loss, weight, chains, valid = self.losses(0, pick, g)
+        loss, weight, chains, valid = self.losses(self.batch(), g)
         (loss / weight).backward()
         for o in self.optimizers:
             o.step()
@@ -183,43 +153,72 @@ class Trainer:
         return float(loss.detach() / weight), chains, valid
 
     @torch.no_grad()
-    def evaluate(self):
+    def evaluate(self, batches=4):
+        """On held-out answers, the same at every call."""
         g, sums = torch.Generator(self.args.device).manual_seed(0), []
-        for i in range(0, len(self.test[0]), 4):
-            sums.append(self.losses(1, slice(i, i + 4), g)[2:])
-        return report(*(sum(x) for x in zip(*sums)))
+        for i in range(batches):
+            sums.append(self.losses(self.read(self.answers.held_out, f"held out {i}"), g))
+        loss, weight, chains, valid = (sum(x) for x in zip(*sums))
+        return f"loss {float(loss / weight):.3f} {report(chains, valid)}"
 
 
-def main():
-    ap = argparse.ArgumentParser(description="Train the drafter.")
-    ap.add_argument("--king", required=True, help="run folder of the king")
+def arguments():
+    ap = argparse.ArgumentParser(description="Train a drafter on captured answers of its king.")
+    ap.add_argument("captures", nargs="+", help="files of ingot capture --prompts")
+    ap.add_argument("--tables", required=True, help="file of ingot capture --tables")
     ap.add_argument("--out", required=True)
+    ap.add_argument("--config", help="JSON file: fields of DrafterConfig that differ")
     ap.add_argument("--steps", type=int, default=900)
-    ap.add_argument("--answers", type=int, default=8000, help="prompts for the king to answer")
     ap.add_argument("--seed", type=int, default=3)
-    ap.add_argument("--rows", type=int, default=4, help="rows of 512 tokens in a step")
+    ap.add_argument("--rows", type=int, default=4, help="rows in a step")
+    ap.add_argument("--length", type=int, default=512, help="tokens in a row")
     ap.add_argument("--blocks", type=int, default=48, help="blocks in a row")
     ap.add_argument("--lr", type=float, default=3e-3)
     ap.add_argument("--decay", type=float, default=0.5, help="share of the steps with decay")
     ap.add_argument("--save", type=int, default=100)
-    ap.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    args = ap.parse_args()
+    ap.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu",
+                    help="cpu, cuda or mps")
+    return ap.parse_args()
+
+
+def configure(args, answers, tables):
+    """The drafter's dimensions: those of the king, what --config says, else those of the nugget."""
+    if answers.king != tables.king:
+        raise SystemExit(f"{args.tables}: of king {tables.king[:12]}, the captures are of "
+                         f"{answers.king[:12]}")
+    given = {}
+    if args.config:
+        with open(args.config, encoding="utf-8") as f:
+            given = json.load(f)
+    vocab, width = tables.embed_tokens.weight.shape
+    config = DrafterConfig(**given | dict(
+        num_target_layers=tables.n_layer, vocab_size=vocab, hidden_size=width,
+        target_layer_ids=answers.layers))
+    if not 0 <= config.mask_token_id < vocab:
+        raise SystemExit(f"mask_token_id: found {config.mask_token_id}, want one below {vocab} "
+                         "(see --config)")
+    if args.length > config.sliding_window:
+        raise SystemExit(f"--length: found {args.length}, want at most the drafter's window of "
+                         f"{config.sliding_window}")
+    return config
+
+
+def main():
+    args = arguments()
     torch.manual_seed(args.seed)
     os.makedirs(args.out, exist_ok=True)
-    tok = corpus.tokenizer()
-    king = load_king(args.king).harden().requires_grad_(False).to(args.device)
-    config = DrafterConfig(num_target_layers=king.config.num_hidden_layers,
-                           vocab_size=king.config.vocab_size,
-                           mask_token_id=tok.token_to_id("<|mask|>"))
+    answers = Answers(args.captures)
+    tables = Tables(args.tables, torch.float32 if args.device == "cpu" else torch.bfloat16)
+    config = configure(args, answers, tables)
     config.save(os.path.join(args.out, "drafter.json"))
     with open(os.path.join(args.out, "training.json"), "w", encoding="utf-8") as f:
-        json.dump(dict(steps=args.steps, answers=args.answers), f)
-    trainer = Trainer(args, king, Drafter(config).to(args.device), answers(king, tok, args))
+        json.dump(dict(steps=args.steps, answers=len(answers.documents)), f)
+    trainer = Trainer(args, tables.to(args.device), Drafter(config).to(args.device), answers)
     last = os.path.join(args.out, "drafter.pt")
     if os.path.exists(last):
         trainer.load(last)
-    print(f"{len(trainer.train[0])} rows, {int(trainer.train[2].sum())} answer tokens, from step "
-          f"{trainer.step}", flush=True)
+    print(f"{len(answers.train)} answers and {len(answers.held_out)} held out, from step "
+          f"{trainer.step}: {trainer.evaluate()}", flush=True)
     begin, log = time.time(), []
     while trainer.step < args.steps:
         log.append(trainer.train_step())
@@ -228,9 +227,10 @@ def main():
             print(f"step {trainer.step} {time.time() - begin:.0f} s loss {loss / len(log):.3f} "
                   f"{report(chains, valid)}", flush=True)
             log = []
-        if trainer.step % args.save == 0 or trainer.step == args.steps:
+        if trainer.step % args.save == 0:
             trainer.save()
             print(f"  held out: {trainer.evaluate()}", flush=True)
+    trainer.save()
 
 
 if __name__ == "__main__":

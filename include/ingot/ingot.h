@@ -282,6 +282,7 @@ typedef struct ingot_event {
     const ingot_usage *usage;
     const int32_t *ids; /* the completion's token ids, stop token excluded */
     int n_ids;
+    int32_t stop_id;              /* the token that ended it, or -1 */
     const int32_t *step_accepted; /* accepted drafts of each step */
     const int32_t *step_block;    /* rows of each step */
     const char *stop;             /* stop string that ended it, or NULL */

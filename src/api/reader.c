@@ -139,6 +139,7 @@ static status take_end(reader *r, const request_progress *g, events *out, error 
                              .usage = &r->usage,
                              .ids = c.ids,
                              .n_ids = g->n_ids,
+                             .stop_id = g->stop_id,
                              .step_accepted = c.step_accepted,
                              .step_block = c.step_block,
                              .stop = g->stop >= 0 ? p->stop[g->stop].ptr : NULL,

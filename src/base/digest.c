@@ -28,6 +28,18 @@ void digest_put(digest *d, const void *p, size_t n)
     CHECK(EVP_DigestUpdate(context(d), p, n) == 1);
 }
 
+void digest_put_map(digest *d, const file_map *m, void (*each)(void *arg, size_t n), void *arg)
+{
+    enum { STEP = 8 << 20 };
+    file_map_sequential(m);
+    for (size_t at = 0; at < m->len; at += STEP) {
+        const size_t n = m->len - at < STEP ? m->len - at : STEP;
+        digest_put(d, m->ptr + at, n);
+        file_map_drop(m, at, at + n);
+        if (each) each(arg, n);
+    }
+}
+
 void digest_hex(digest *d, char out[65])
 {
     static const char hex[] = "0123456789abcdef";

@@ -1,15 +1,18 @@
-/* cmd_capture.c - `ingot capture`: token sequences in, logits and hidden states out. */
+/* cmd_capture.c - `ingot capture`: token sequences or prompts in; logits and hidden states out, and
+ * with --tables the matrices that a drafter shares with its king. */
 #include <stdio.h>
 
+#include "base/jsonw.h"
+#include "cli/answers.h"
 #include "cli/cmd.h"
-#include "cli/setup.h"
 #include "tools/capture.h"
+#include "tools/tables.h"
 #include "base/banned.h"
 
 static void draw(void *arg, const char *what, uint64_t done, uint64_t total)
 {
     progress *bar = arg;
-    bar->bytes = strcmp(what, "running") != 0;
+    bar->bytes = strcmp(what, "loading king") == 0;
     progress_draw(bar, what, done, total);
 }
 
@@ -18,67 +21,169 @@ static status logits_of(const char *text, int *out, error *e)
     int64_t n;
     if (strcmp(text, "all") == 0) *out = CAPTURE_ALL;
     else if (strcmp(text, "last") == 0) *out = CAPTURE_LAST;
+    else if (strcmp(text, "none") == 0) *out = CAPTURE_NONE;
     else if (str_starts(str_from(text), STR("top")) && str_to_i64(str_from(text + 3), &n) &&
              n > 0 && n <= 1 << 24)
         *out = (int)n;
-    else return error_set(e, E_ARG, "--logits: found %s, want all, last or topN", text);
+    else return error_set(e, E_ARG, "--logits: found %s, want all, last, none or topN", text);
     return OK;
 }
 
 typedef struct capturing {
     setup base;
     capture_options o;
-    const char *logits, *hidden, *shard;
+    answers_options ask;
+    const char *logits, *hidden, *shard, *tables;
+    double temperature, top_p;
+    bool asking; /* an option of answers was given */
 } capturing;
 
-static status run(void *arg, error *e)
+static status check(capturing *p, error *e)
 {
-    capturing *p = arg;
+    capture_options *o = &p->o;
+    if (o->tokens && p->ask.prompts)
+        return error_set(e, E_ARG, "capture: --tokens does not go together with --prompts");
+    if ((o->tokens || p->ask.prompts) != (o->out != NULL) || (!o->out && !p->tables))
+        return error_set(e, E_ARG,
+                         "capture: want --tokens FILE or --prompts FILE with --out FILE, or "
+                         "--tables FILE");
+    if (p->asking && !p->ask.prompts)
+        return error_set(e, E_ARG,
+                         "capture: options for answers (--max-tokens, --temp, ...) want --prompts");
+    TRY(logits_of(p->logits, &o->logits, e));
+    TRY(setup_layers(p->hidden, &o->hidden, e));
+    if (p->shard) TRY(setup_shard(p->shard, &o->shard, &o->shards, e));
+    return setup_mode(&p->base, &o->f32, e);
+}
+
+static status ask(capturing *p, sequences *out, error *e)
+{
+    p->ask.shard = p->o.shard;
+    p->ask.shards = p->o.shards;
+    p->ask.how.temperature = (float)p->temperature;
+    p->ask.how.top_p = (float)p->top_p;
+    p->ask.how.has_seed = true;
+    p->ask.how.fit_context = true;
+    TRY(answers_make(&p->base, &p->ask, out, e));
+    p->o.tokens = p->ask.prompts;
+    p->o.given = out;
+    return OK;
+}
+
+static status print_report(const capture_options *o, const capture_report *r, error *e)
+{
+    buf out;
+    jsonw w;
+    uint64_t bytes = 0;
+    file_size(o->out, &bytes);
+    buf_init(&out, 1 << 20);
+    jsonw_init(&w, &out);
+    jsonw_object(&w);
+    jsonw_key(&w, "out"), jsonw_text(&w, o->out);
+    jsonw_key(&w, "sequences"), jsonw_i64(&w, r->sequences);
+    jsonw_key(&w, "tokens"), jsonw_u64(&w, r->tokens);
+    if (o->given) jsonw_key(&w, "answer_tokens"), jsonw_u64(&w, r->answer_tokens);
+    jsonw_key(&w, "bytes"), jsonw_u64(&w, bytes);
+    jsonw_end_object(&w);
+    buf_char(&out, '\n');
+    const status s = buf_status(&out, "result", e);
+    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
+    buf_free(&out);
+    return s;
+}
+
+static status run_capture(capturing *p, error *e)
+{
     setup *s = &p->base;
     capture_options *o = &p->o;
-    if (!o->tokens || !o->out)
-        return error_set(e, E_ARG, "capture: want --tokens FILE and --out FILE");
-    TRY(logits_of(p->logits, &o->logits, e));
-    TRY(setup_every(p->hidden, &o->hidden_every, e));
-    if (p->shard) TRY(setup_shard(p->shard, &o->shard, &o->shards, e));
-    TRY(setup_mode(s, &o->f32, e));
-    s->no_drafter = true;
-    TRY(setup_resolve(s, e));
+    capture_report r;
     o->king = s->king_path;
     o->cpu = s->cpu;
     o->threads = s->threads;
     o->progress = draw;
     o->progress_arg = &s->bar;
     setup_tiles(s, &o->tiles);
-    const status st = capture_run(o, e);
+    TRY(capture_run(o, &r, e));
+    return s->json ? print_report(o, &r, e) : OK;
+}
+
+static status run(void *arg, error *e)
+{
+    capturing *p = arg;
+    setup *s = &p->base;
+    sequences asked = { 0 };
+    TRY(check(p, e));
+    status st = OK;
+    if (p->ask.prompts) {
+        st = ask(p, &asked, e);
+    } else {
+        s->no_drafter = true;
+        st = setup_resolve(s, e);
+    }
+    if (st == OK && p->tables)
+        st = tables_write(s->king_path, p->tables, s->threads, draw, &s->bar, e);
+    if (st == OK && p->o.out) st = run_capture(p, e);
     progress_clear(&s->bar);
+    runner_free_sequences(&asked);
     return st;
 }
 
 int cmd_capture(int argc, char **argv)
 {
-    capturing p = { .logits = "all", .hidden = "none" };
+    capturing p = { .logits = "all", .hidden = "none", .ask = { .parallel = 8 } };
     setup_init(&p.base);
+    p.ask.how = INGOT_INIT(ingot_sampling);
+    p.ask.how.max_tokens = 512;
     const option own[] = {
         { OPTION_TEXT, "tokens", 0, &p.o.tokens, "FILE",
           "JSON: [ids] or {\"sequences\": [[ids], ...]}", 0, 0, NULL },
+        { OPTION_TEXT, "prompts", 0, &p.ask.prompts, "FILE",
+          "prompts that the king answers first, a JSON object a line", 0, 0, NULL },
         { OPTION_TEXT, "out", 'o', &p.o.out, "FILE", "the safetensors file to write", 0, 0, NULL },
-        { OPTION_TEXT, "logits", 0, &p.logits, "all|last|topN",
+        { OPTION_TEXT, "logits", 0, &p.logits, "all|last|topN|none",
           "which logits to keep (default all)", 0, 0, NULL },
-        { OPTION_TEXT, "hidden", 0, &p.hidden, "every=N|all|none",
+        { OPTION_TEXT, "hidden", 0, &p.hidden, "every=N|all|none|I,J,...",
           "after which layers to keep the residual stream (default none)", 0, 0, NULL },
         { OPTION_TEXT, "shard", 0, &p.shard, "I/N",
           "only sequences whose number leaves I when divided by N, under their own numbers", 0, 0,
           NULL },
+        { OPTION_TEXT, "tables", 0, &p.tables, "FILE",
+          "write embedding and head as float32: what a drafter shares with its king", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const option answering[] = {
+        { OPTION_INT, "max-tokens", 'n', &p.ask.how.max_tokens, "N",
+          "with --prompts: most tokens of an answer (default 512)", 1, 1 << 24, &p.asking },
+        { OPTION_REAL, "temp", 0, &p.temperature, "T",
+          "with --prompts: temperature; 0 is greedy (default 0)", 0, 100, &p.asking },
+        { OPTION_REAL, "top-p", 0, &p.top_p, "P",
+          "with --prompts: keep the likeliest tokens of this total probability", 0, 1, &p.asking },
+        { OPTION_INT, "top-k", 0, &p.ask.how.top_k, "K",
+          "with --prompts: keep the K likeliest tokens", 0, 1 << 24, &p.asking },
+        { OPTION_U64, "seed", 0, &p.ask.how.seed, "N",
+          "with --prompts: seed; each prompt's number is added (default 0)", 0, 0, &p.asking },
+        { OPTION_FLAG, "no-thinking", 0, &p.ask.no_thinking, NULL,
+          "with --prompts: answers without reasoning, whatever the lines say", 0, 0, &p.asking },
+        { OPTION_INT, "parallel", 0, &p.ask.parallel, "N",
+          "with --prompts: requests at once (default 8)", 1, 64, &p.asking },
+        { OPTION_INT, "context", 0, &p.base.context, "N",
+          "with --prompts: positions of a request (default: what fits, at most the model's)", 1,
+          1 << 24, &p.asking },
         { .kind = OPTION_END },
     };
     const options_command c = {
         .name = "capture",
-        .usage = "--king FOLDER --tokens FILE --out FILE.safetensors [options]",
+        .usage = "--king FOLDER --tokens FILE --out FILE.safetensors [options]\n"
+                 "       ingot capture --king FOLDER --prompts FILE --out FILE.safetensors "
+                 "[options]\n"
+                 "       ingot capture --king FOLDER --tables FILE.safetensors",
         .summary = "run token sequences and store logits and hidden states",
         .details = "--mode f32 keeps float32 activations, keys and values: the reference "
-                   "arithmetic of the pack.",
-        .tables = { own, p.base.model_options, &p.base.output_options[1] },
+                   "arithmetic of the pack.\n"
+                   "A line of --prompts is {\"messages\", \"tools\"?, \"thinking\"?} or "
+                   "{\"tokens\": [ids]}; a drafter makes\n"
+                   "answers come sooner and changes none.",
+        .tables = { own, answering, p.base.model_options, p.base.output_options },
     };
     return setup_command(&c, argc, argv, run, &p);
 }

@@ -8,36 +8,31 @@
 #include "base/banned.h"
 
 typedef struct conversion {
+    setup base;
     const char *source, *target;
-    bool quiet, offline;
     convert_options o;
 } conversion;
-
-static void draw(void *arg, uint64_t done, uint64_t total)
-{
-    progress_draw(arg, "converting", done, total);
-}
 
 static status run(void *arg, error *e)
 {
     conversion *c = arg;
-    progress bar;
     convert_report r;
-    progress_init(&bar, c->quiet);
-    c->o.progress = draw;
-    c->o.arg = &bar;
+    progress *bar = &c->base.bar;
+    setup_bar(&c->base, "converting");
+    c->o.progress = progress_step;
+    c->o.arg = bar;
     char king[4096], text[4096];
     const bool pack = file_is_dir(c->source) || !file_exists(c->source);
-    if (pack) TRY(setup_folder(c->source, "convert", c->offline, &bar, king, sizeof king, e));
+    if (pack) TRY(setup_folder(c->source, "convert", c->base.offline, bar, king, sizeof king, e));
     if (!pack && c->o.text) {
-        TRY(setup_folder(c->o.text, "--text", c->offline, &bar, text, sizeof text, e));
+        TRY(setup_folder(c->o.text, "--text", c->base.offline, bar, text, sizeof text, e));
         c->o.text = text;
     }
     if (!pack && c->o.type)
         return error_set(e, E_ARG, "--type: a pack has one form only; %s is a file", c->source);
     const status s = pack ? convert_to_gguf(king, c->target, &c->o, &r, e)
                           : convert_to_pack(c->source, c->target, &c->o, &r, e);
-    progress_clear(&bar);
+    progress_clear(bar);
     TRY(s);
     printf("%d packed and %d plain tensors\n", r.packed, r.plain);
     if (r.skipped_bytes) {
@@ -53,14 +48,12 @@ static status run(void *arg, error *e)
 int cmd_convert(int argc, char **argv)
 {
     conversion c = { 0 };
+    setup_init(&c.base);
     const option own[] = {
         { OPTION_TEXT, "type", 0, &c.o.type, "PQ2_0|PTQ1_0",
           "to GGUF: how codes are stored (default PQ2_0)", 0, 0, NULL },
         { OPTION_TEXT, "text", 0, &c.o.text, "FOLDER",
           "to a pack: folder whose tokenizer and template it gets", 0, 0, NULL },
-        { OPTION_FLAG, "offline", 0, &c.offline, NULL,
-          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
-        { OPTION_FLAG, "quiet", 0, &c.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command command = {
@@ -68,7 +61,7 @@ int cmd_convert(int argc, char **argv)
         .usage = "KING FILE.gguf [--type PQ2_0|PTQ1_0]\n       ingot convert FILE.gguf KING --text "
                  "FOLDER",
         .summary = "a king's pack to its GGUF twin and back, without loss",
-        .tables = { own },
+        .tables = { own, c.base.folder_options },
         .positional = { &c.source, &c.target },
         .min_positional = 2,
         .max_positional = 2,

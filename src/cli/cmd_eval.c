@@ -62,7 +62,7 @@ static status run_kl(void *arg, error *e)
     if (k->shard) TRY(setup_shard(k->shard, &k->o.shard, &k->o.shards, e));
     if (k->shard && !k->out)
         return error_set(e, E_ARG, "eval kl: --shard wants --out FILE, to be merged");
-    TRY(setup_every(k->hidden, &k->o.hidden_every, e));
+    TRY(setup_layers(k->hidden, &k->o.hidden, e));
     TRY(prepare(s, &k->o, e));
     char against[4096];
     if (!file_exists(k->o.against)) { /* no capture: perhaps a king by its hub id */
@@ -89,7 +89,7 @@ static int eval_kl(int argc, char **argv)
           NULL },
         { OPTION_TEXT, "tokens", 0, &k.o.tokens, "FILE",
           "token sequences, when the teacher is a folder", 0, 0, NULL },
-        { OPTION_TEXT, "hidden", 0, &k.hidden, "every=N|all|none",
+        { OPTION_TEXT, "hidden", 0, &k.hidden, "every=N|all|none|I,J,...",
           "layers to compare, when the teacher is a folder (default every=8)", 0, 0, NULL },
         { OPTION_TEXT, "shard", 0, &k.shard, "I/N",
           "only every Nth sequence, from the Ith: a part for --out", 0, 0, NULL },

@@ -16,15 +16,11 @@
 enum { MOST_OUTPUT = 256 << 20 };
 
 typedef struct inspection {
+    setup base;
     const char *folder, *config_path, *drafter;
     inspect_options how;
-    bool verify, quiet, offline;
+    bool verify;
 } inspection;
-
-static void draw(void *arg, uint64_t done, uint64_t total)
-{
-    progress_draw(arg, "reading", done, total);
-}
 
 /* The findings as a member of the object that `out` holds. */
 static void write_verdict(const doctor_report *r, buf *out)
@@ -51,14 +47,12 @@ static void write_verdict(const doctor_report *r, buf *out)
 }
 
 /* Adds what the doctor finds to `out`; *faults counts. */
-static status examine(const pack *p, const pack *drafter, const inspection *i, buf *out,
-                      int *faults, error *e)
+static status examine(const pack *p, const pack *drafter, inspection *i, buf *out, int *faults,
+                      error *e)
 {
     doctor_report r;
-    progress bar;
-    progress_init(&bar, i->quiet);
-    const status s = doctor_check(p, drafter, draw, &bar, &r, e);
-    progress_clear(&bar);
+    const status s = doctor_check(p, drafter, progress_step, &i->base.bar, &r, e);
+    progress_clear(&i->base.bar);
     if (s == OK) {
         *faults = r.faults;
         if (i->how.json) write_verdict(&r, out);
@@ -71,7 +65,7 @@ static status examine(const pack *p, const pack *drafter, const inspection *i, b
     return s;
 }
 
-static status report(const pack *p, const pack *drafter, const inspection *i, error *e)
+static status report(const pack *p, const pack *drafter, inspection *i, error *e)
 {
     buf out;
     int faults = 0;
@@ -87,15 +81,14 @@ static status report(const pack *p, const pack *drafter, const inspection *i, er
                      faults == 1 ? "fault" : "faults");
 }
 
-static status inspect_folder(const inspection *i, const char *folder, error *e)
+static status inspect_folder(inspection *i, const char *folder, error *e)
 {
     char path[4096];
     pack *p = NULL, *drafter = NULL;
-    progress bar;
-    progress_init(&bar, i->quiet);
     status s = pack_open(&p, folder, i->config_path, e);
     if (s == OK && i->drafter) {
-        s = setup_folder(i->drafter, "drafter", i->offline, &bar, path, sizeof path, e);
+        s = setup_folder(i->drafter, "drafter", i->base.offline, &i->base.bar, path, sizeof path,
+                         e);
         if (s == OK) s = pack_open(&drafter, path, i->config_path, e);
     }
     if (s == OK && drafter && pack_get_kind(drafter) != PACK_DRAFTER)
@@ -131,7 +124,7 @@ static status remove_one(void *arg, const char *name, error *e)
 }
 
 /* A model that is not here: its configs and the heads of its files, in a folder for the moment. */
-static status inspect_afar(const inspection *i, error *e)
+static status inspect_afar(inspection *i, error *e)
 {
     char folder[4096];
     const char *tmp = getenv("TMPDIR");
@@ -139,7 +132,7 @@ static status inspect_afar(const inspection *i, error *e)
     const int n = snprintf(folder, sizeof folder, "%s/ingot-inspect-XXXXXX", tmp ? tmp : "/tmp");
     if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
         return error_set(e, E_IO, "%s: cannot be created", folder);
-    const hub_options o = { .offline = i->offline };
+    const hub_options o = { .offline = i->base.offline };
     status s = hub_preview(i->folder, &o, folder, e);
     if (s == OK) s = pack_open_headers(&p, folder, i->folder, e);
     if (s == OK) s = report(p, NULL, i, e);
@@ -155,7 +148,7 @@ static status run(void *arg, error *e)
     inspection *i = arg;
     char folder[4096], tiles[4096];
     bool chosen;
-    progress bar;
+    setup_bar(&i->base, "reading");
     TRY(setup_tiles_path(i->how.tiles, tiles, sizeof tiles, &chosen, e));
     i->how.tiles = tiles[0] ? tiles : NULL;
     if (i->drafter && !i->verify) return error_set(e, E_ARG, "--drafter: only with --verify");
@@ -171,14 +164,15 @@ static status run(void *arg, error *e)
     if (afar && hub_find(i->folder, &(hub_options){ 0 }, folder, sizeof folder, NULL) != OK)
         return inspect_afar(i, e);
 #endif
-    progress_init(&bar, i->quiet);
-    TRY(setup_folder(i->folder, "inspect", i->offline, &bar, folder, sizeof folder, e));
+    TRY(setup_folder(i->folder, "inspect", i->base.offline, &i->base.bar, folder, sizeof folder,
+                     e));
     return inspect_folder(i, folder, e);
 }
 
 int cmd_inspect(int argc, char **argv)
 {
     inspection i = { 0 };
+    setup_init(&i.base);
     const option own[] = {
         { OPTION_FLAG, "json", 0, &i.how.json, NULL, "one JSON object on stdout", 0, 0, NULL },
         { OPTION_FLAG, "tensors", 0, &i.how.tensors, NULL, "list every tensor of the files", 0, 0,
@@ -187,8 +181,6 @@ int cmd_inspect(int argc, char **argv)
           "read every weight and the manifest; end in `ok` or the faults (exit 3)", 0, 0, NULL },
         { OPTION_TEXT, "drafter", 0, &i.drafter, "FOLDER",
           "with --verify: does this drafter fit the king?", 0, 0, NULL },
-        { OPTION_FLAG, "offline", 0, &i.offline, NULL,
-          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
         { OPTION_INT, "context", 0, &i.how.context, "N",
           "positions of a sequence, for the memory needed", 1, 1 << 24, NULL },
         { OPTION_INT, "parallel", 0, &i.how.parallel, "N",
@@ -197,7 +189,6 @@ int cmd_inspect(int argc, char **argv)
           "where prepared weights are kept (default: $INGOT_TILES, else your cache)", 0, 0, NULL },
         { OPTION_TEXT, "drafter-config", 0, &i.config_path, "FILE",
           "config.json for a drafter folder without one", 0, 0, NULL },
-        { OPTION_FLAG, "quiet", 0, &i.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -207,7 +198,7 @@ int cmd_inspect(int argc, char **argv)
         .details =
             "Of a hub id that is not in the cache only the headers are fetched; with --verify "
             "the whole.",
-        .tables = { own },
+        .tables = { own, i.base.folder_options },
         .positional = { &i.folder },
         .min_positional = 1,
         .max_positional = 1,

@@ -12,15 +12,11 @@
 enum { MOST_OUTPUT = 1 << 16 };
 
 typedef struct preparing {
+    setup base;
     const char *pack, *tiles;
-    bool json, quiet, offline;
+    bool json;
     prepare_options o;
 } preparing;
-
-static void draw(void *arg, uint64_t done, uint64_t total)
-{
-    progress_draw(arg, "preparing", done, total);
-}
 
 static status print_json(const prepare_report *r, error *e)
 {
@@ -48,20 +44,20 @@ static status run(void *arg, error *e)
     preparing *y = arg;
     char folder[4096], tiles[4096], size[32];
     bool chosen;
-    progress bar;
+    progress *bar = &y->base.bar;
     prepare_report r;
-    progress_init(&bar, y->quiet);
+    setup_bar(&y->base, "preparing");
     TRY(setup_tiles_path(y->tiles, tiles, sizeof tiles, &chosen, e));
     if (!tiles[0])
         return error_set(e, E_ARG, "prepare: want --tiles DIR, $INGOT_TILES or $HOME to be set");
-    TRY(setup_folder(y->pack, "prepare", y->offline, &bar, folder, sizeof folder, e));
+    TRY(setup_folder(y->pack, "prepare", y->base.offline, bar, folder, sizeof folder, e));
     y->o.pack = folder;
     y->o.tiles = tiles;
-    y->o.progress = draw;
+    y->o.progress = progress_step;
     y->o.notice = setup_note;
-    y->o.arg = &bar;
+    y->o.arg = bar;
     const status s = prepare_run(&y->o, &r, e);
-    progress_clear(&bar);
+    progress_clear(bar);
     TRY(s);
     if (y->json) return print_json(&r, e);
     progress_bytes(size, r.bytes);
@@ -75,6 +71,7 @@ static status run(void *arg, error *e)
 int cmd_prepare(int argc, char **argv)
 {
     preparing y = { .pack = NULL };
+    setup_init(&y.base);
     const option own[] = {
         { OPTION_TEXT, "tiles", 0, &y.tiles, "DIR",
           "where to keep them (default: $INGOT_TILES, else ingot/tiles in your cache)", 0, 0,
@@ -86,11 +83,8 @@ int cmd_prepare(int argc, char **argv)
           "config.json for a drafter folder without one", 0, 0, NULL },
         { OPTION_INT, "threads", 't', &y.o.threads, "N",
           "threads (default: physical cores this process may use)", 1, 1024, NULL },
-        { OPTION_FLAG, "offline", 0, &y.offline, NULL,
-          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
         { OPTION_FLAG, "json", 0, &y.json, NULL, "one JSON object on stdout and nothing else", 0, 0,
           NULL },
-        { OPTION_FLAG, "quiet", 0, &y.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -104,7 +98,7 @@ int cmd_prepare(int argc, char **argv)
             "content; one\n"
             "of another pack or version, or a damaged one, is refused and made again. It can be "
             "deleted at any time.",
-        .tables = { own },
+        .tables = { own, y.base.folder_options },
         .positional = { &y.pack },
         .min_positional = 1,
         .max_positional = 1,

@@ -9,17 +9,12 @@
 #include "base/banned.h"
 
 typedef struct quantizing {
+    setup base;
     const char *source, *target, *mode;
     int bits, group;
     option_list only;
-    bool quiet, offline;
     quantize_options o;
 } quantizing;
-
-static void draw(void *arg, uint64_t done, uint64_t total)
-{
-    progress_draw(arg, "quantizing", done, total);
-}
 
 static status read_format(const quantizing *q, quant_format *out, error *e)
 {
@@ -57,18 +52,18 @@ static void summarise(const quantize_report *r)
 static status run(void *arg, error *e)
 {
     quantizing *q = arg;
-    progress bar;
+    progress *bar = &q->base.bar;
     quantize_report r;
     TRY(read_format(q, &q->o.format, e));
     for (int i = 0; i < q->only.n; i++) q->o.only[q->o.n_only++] = q->only.items[i];
     if (!q->o.threads) q->o.threads = pool_default_threads(NULL, 0);
-    progress_init(&bar, q->quiet);
-    q->o.progress = draw;
-    q->o.arg = &bar;
+    setup_bar(&q->base, "quantizing");
+    q->o.progress = progress_step;
+    q->o.arg = bar;
     char source[4096];
-    TRY(setup_folder(q->source, "quantize", q->offline, &bar, source, sizeof source, e));
+    TRY(setup_folder(q->source, "quantize", q->base.offline, bar, source, sizeof source, e));
     const status s = quantize_run(source, q->target, &q->o, &r, e);
-    progress_clear(&bar);
+    progress_clear(bar);
     if (s == OK) summarise(&r);
     return s;
 }
@@ -76,6 +71,7 @@ static status run(void *arg, error *e)
 int cmd_quantize(int argc, char **argv)
 {
     quantizing q = { .mode = "affine" };
+    setup_init(&q.base);
     const option own[] = {
         { OPTION_TEXT, "mode", 0, &q.mode, "affine|mxfp4|mxfp8|nvfp4", "format (default affine)", 0,
           0, NULL },
@@ -89,9 +85,6 @@ int cmd_quantize(int argc, char **argv)
           "config.json for a drafter folder without one", 0, 0, NULL },
         { OPTION_INT, "threads", 't', &q.o.threads, "N",
           "threads (default: physical cores this process may use)", 1, 1024, NULL },
-        { OPTION_FLAG, "offline", 0, &q.offline, NULL,
-          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
-        { OPTION_FLAG, "quiet", 0, &q.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -102,7 +95,7 @@ int cmd_quantize(int argc, char **argv)
         .details = "Codes, scales and biases are the bytes that mx.quantize of MLX writes; all "
                    "other tensors are copied. A second run with another --only adds a second "
                    "format. Kings are refused: they are quantized already.",
-        .tables = { own },
+        .tables = { own, q.base.folder_options },
         .positional = { &q.source, &q.target },
         .min_positional = 2,
         .max_positional = 2,

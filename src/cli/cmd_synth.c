@@ -8,14 +8,9 @@
 #include "tools/synth.h"
 #include "base/banned.h"
 
-static void draw(void *arg, uint64_t done, uint64_t total)
-{
-    progress_draw(arg, "writing", done, total);
-}
-
 typedef struct synthesis {
+    setup base;
     const char *folder;
-    bool quiet;
     synth_options o;
 } synthesis;
 
@@ -28,23 +23,23 @@ static status refuse_entry(void *arg, const char *name, error *e)
 static status run(void *arg, error *e)
 {
     synthesis *y = arg;
-    progress bar;
     char folder[4096];
     snprintf(folder, sizeof folder, "%s", y->folder);
     if (file_exists(folder)) TRY(file_list(folder, refuse_entry, folder, e));
     if (!y->o.shape)
         return error_set(e, E_ARG, "synth: want --shape king-27b, drafter-27b or a JSON file");
-    progress_init(&bar, y->quiet);
-    y->o.progress = draw;
-    y->o.arg = &bar;
+    setup_bar(&y->base, "writing");
+    y->o.progress = progress_step;
+    y->o.arg = &y->base.bar;
     const status s = synth_write(y->folder, &y->o, e);
-    progress_clear(&bar);
+    progress_clear(&y->base.bar);
     return s;
 }
 
 int cmd_synth(int argc, char **argv)
 {
     synthesis y = { .o.seed = 1 };
+    setup_init(&y.base);
     const option own[] = {
         { OPTION_TEXT, "shape", 0, &y.o.shape, "NAME|FILE",
           "king-27b, drafter-27b, or a JSON file of dimensions", 0, 0, NULL },
@@ -52,14 +47,13 @@ int cmd_synth(int argc, char **argv)
           512, NULL },
         { OPTION_U64, "seed", 0, &y.o.seed, "N", "the same seed gives the same bytes (default 1)",
           0, 0, NULL },
-        { OPTION_FLAG, "quiet", 0, &y.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
         .name = "synth",
         .usage = "FOLDER --shape king-27b|drafter-27b|FILE.json [options]",
         .summary = "write a pack of random weights in a real layout",
-        .tables = { own },
+        .tables = { own, &y.base.output_options[1] },
         .positional = { &y.folder },
         .min_positional = 1,
         .max_positional = 1,

@@ -52,6 +52,12 @@ void progress_draw(progress *p, const char *what, uint64_t done, uint64_t total)
     fflush(stderr);
 }
 
+void progress_step(void *arg, uint64_t done, uint64_t total)
+{
+    progress *p = arg;
+    progress_draw(p, p->label, done, total);
+}
+
 void progress_clear(progress *p)
 {
     if (p->enabled && p->what) fprintf(stderr, "\r\033[K");

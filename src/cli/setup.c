@@ -61,11 +61,19 @@ void setup_init(setup *s)
         { .kind = OPTION_END },
     };
     memcpy(s->model_options, model, sizeof model);
-    const option text[] = { model[0], model[7], { .kind = OPTION_END } };
+    const option text[] = { model[0], model[8], { .kind = OPTION_END } };
+    const option reading[] = { model[8], output[1], { .kind = OPTION_END } };
     memcpy(s->text_options, text, sizeof text);
+    memcpy(s->folder_options, reading, sizeof reading);
     memcpy(s->engine_options, engine, sizeof engine);
     memcpy(s->cache_options, cache, sizeof cache);
     memcpy(s->output_options, output, sizeof output);
+}
+
+void setup_bar(setup *s, const char *label)
+{
+    progress_init(&s->bar, s->quiet);
+    s->bar.label = label;
 }
 
 /* ---- finding the model ---- */
@@ -384,15 +392,32 @@ status setup_mode(const setup *s, bool *f32, error *e)
     return error_set(e, E_ARG, "--mode: found %s, want int8 or f32", s->mode);
 }
 
-status setup_every(const char *text, int *every, error *e)
+static bool list_layers(const char *text, runner_layers *out)
+{
+    for (const char *at = text; at; out->n++) {
+        const char *comma = strchr(at, ',');
+        const str item = comma ? (str){ at, (size_t)(comma - at) } : str_from(at);
+        int64_t layer;
+        if (!str_to_i64(item, &layer) || layer < 0 || layer >= RUNNER_MAX_LAYERS ||
+            (out->n && layer <= out->list[out->n - 1]))
+            return false;
+        out->list[out->n] = (int)layer;
+        at = comma ? comma + 1 : NULL;
+    }
+    return true;
+}
+
+status setup_layers(const char *text, runner_layers *out, error *e)
 {
     int64_t n;
-    if (strcmp(text, "none") == 0) *every = 0;
-    else if (strcmp(text, "all") == 0) *every = 1;
-    else if (str_starts(str_from(text), STR("every=")) && str_to_i64(str_from(text + 6), &n) &&
-             n > 0 && n <= 512)
-        *every = (int)n;
-    else return error_set(e, E_ARG, "--hidden: found %s, want every=N, all or none", text);
+    *out = (runner_layers){ .every = strcmp(text, "all") == 0 };
+    if (out->every || strcmp(text, "none") == 0) return OK;
+    if (str_starts(str_from(text), STR("every=")) && str_to_i64(str_from(text + 6), &n) && n > 0 &&
+        n <= RUNNER_MAX_LAYERS)
+        out->every = (int)n;
+    else if (!list_layers(text, out))
+        return error_set(
+            e, E_ARG, "--hidden: found %s, want every=N, all, none or rising layers I,J,...", text);
     return OK;
 }
 

@@ -12,6 +12,7 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3, EXIT_INTERRUPTED = 130 };
 
 struct runner_tiles; /* tools/runner.h */
+struct runner_layers;
 
 typedef struct setup {
     /* options */
@@ -27,7 +28,8 @@ typedef struct setup {
     ingot_model *model;
     ingot_engine *engine;
     option model_options[10], engine_options[3], cache_options[4], output_options[3];
-    option text_options[3]; /* those of model_options that count without weights */
+    option text_options[3];   /* those of model_options that count without weights */
+    option folder_options[3]; /* --offline, --quiet: of commands that read a folder */
 } setup;
 
 /* Fills the option tables; values start as "not given". */
@@ -40,6 +42,8 @@ status setup_folder(const char *given, const char *what, bool offline, progress 
 /* Progress on `bar`, and an end at the first Ctrl-C. */
 void setup_hub_options(hub_options *o, progress *bar);
 #endif
+/* The bar of a command that says one thing, `label`. */
+void setup_bar(setup *s, const char *label);
 /* Fills king_path and drafter_path from the options, the environment and the shipped pair (said
  * once on stderr). */
 status setup_resolve(setup *s, error *e);
@@ -78,8 +82,8 @@ int setup_command(const options_command *c, int argc, char **argv,
                   status (*fn)(void *arg, error *e), void *arg);
 /* --mode of the offline commands. */
 status setup_mode(const setup *s, bool *f32, error *e);
-/* --hidden: "every=N", "all" or "none" as N, 1 or 0. */
-status setup_every(const char *text, int *every, error *e);
+/* --hidden: "every=N", "all", "none", or rising layers "1,5,9". */
+status setup_layers(const char *text, struct runner_layers *out, error *e);
 /* --shard: "I/N" with 0 <= I < N. */
 status setup_shard(const char *text, int *shard, int *shards, error *e);
 /* Whole file as text ("-": stdin), NUL-terminated; the caller frees with mem_free. */

@@ -57,7 +57,8 @@ static status new_slot(request_slot *s, const request_params *p, error *e)
         if (!s->logprob || !s->top) return no_memory(p, e);
     }
     memcpy(s->tokens, p->prompt, (size_t)p->n_prompt * sizeof *s->tokens);
-    s->progress = (request_progress){ .stop = -1, .shown = p->n_stop ? 0 : STR_NONE };
+    s->progress =
+        (request_progress){ .stop = -1, .stop_id = -1, .shown = p->n_stop ? 0 : STR_NONE };
     return OK;
 }
 

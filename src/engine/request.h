@@ -67,6 +67,7 @@ typedef struct request_progress {
     size_t shown; /* bytes of the decoded output that may be shown; STR_NONE: all */
     request_finish finish;
     int stop;        /* index of the stop string that ended it, -1 */
+    int32_t stop_id; /* the stop id that ended it, -1 */
     int queued;      /* requests ahead, -1 when it has started */
     int prompt_done; /* prompt tokens run or found in the cache */
     request_usage usage;

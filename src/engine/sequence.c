@@ -177,6 +177,7 @@ void sequence_push(sequence *s, workbench *w, int32_t id, const float *logits)
 {
     s->changed = true;
     if (is_stop_id(s, id)) {
+        s->progress.stop_id = id;
         sequence_end(s, REQUEST_STOP);
         return;
     }

@@ -302,19 +302,16 @@ status download_hash(const char *path, const char *want, char hex[65], error *e)
     file_map m;
     digest *d = NULL;
     TRY(file_map_open(&m, path, e));
-    file_map_sequential(&m);
-    status s = digest_open(&d, strlen(want) == 40 ? DIGEST_SHA1 : DIGEST_SHA256, e);
+    const status s = digest_open(&d, strlen(want) == 40 ? DIGEST_SHA1 : DIGEST_SHA256, e);
     if (!s && strlen(want) == 40) { /* git hashes a head before the contents */
         char head[32];
         const int n = snprintf(head, sizeof head, "blob %zu", m.len);
         digest_put(d, head, (size_t)n + 1);
     }
-    enum { STEP = 8 << 20 };
-    for (size_t at = 0; at < m.len && !s; at += STEP) {
-        digest_put(d, m.ptr + at, m.len - at < STEP ? m.len - at : STEP);
-        file_map_drop(&m, at, at + STEP);
+    if (!s) {
+        digest_put_map(d, &m, NULL, NULL);
+        digest_hex(d, hex);
     }
-    if (!s) digest_hex(d, hex);
     file_map_close(&m);
     return s;
 }

@@ -183,7 +183,7 @@ status dflash_parse(drafter_config *d, const json_node *node, const char *file, 
 }
 
 /* z-lab/Qwen3.8-27B-DFlash2, config.json. */
-static const drafter_config published = {
+const drafter_config dflash_27b = {
     .n_layer = 5,
     .n_embd = 5120,
     .n_ff = 17408,
@@ -210,7 +210,7 @@ static const drafter_config published = {
 
 status dflash_synthesise(drafter_config *d, const char *file, error *e)
 {
-    const drafter_config *p = &published;
+    const drafter_config *p = &dflash_27b;
     if (d->n_layer != p->n_layer || d->n_embd != p->n_embd || d->n_ff != p->n_ff ||
         d->n_vocab != p->n_vocab || d->n_head != p->n_head || d->n_kv_head != p->n_kv_head ||
         d->head_dim != p->head_dim || d->n_tap != p->n_tap || d->rank != p->rank ||
@@ -220,6 +220,6 @@ status dflash_synthesise(drafter_config *d, const char *file, error *e)
                          "the published 27B one: give its config",
                          file, d->n_layer, d->n_embd, d->n_tap);
     }
-    *d = published;
+    *d = *p;
     return OK;
 }

@@ -21,6 +21,8 @@ typedef struct drafter_config {
     float embed_scale, output_multiplier, softcap; /* 1, 1 and 0 (none) when absent */
 } drafter_config;
 
+extern const drafter_config dflash_27b; /* the published drafter of the 27B king */
+
 /* Whether a config.json speaks of a DFlash drafter of any version. */
 bool dflash_is_config(const json_node *root);
 /* Refuses what is not DFlash 2 by its name. */

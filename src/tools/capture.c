@@ -8,14 +8,15 @@
 #include "base/banned.h"
 
 typedef struct tensors {
-    int tokens, logits, top_ids, top_logits, lse; /* indices in the file; -1: not stored */
-    int hidden;                                   /* of the first kept layer; the others follow */
+    int tokens, answer, logits, top_ids, top_logits, lse; /* indices in the file; -1: not stored */
+    int hidden; /* of the first kept layer; the others follow */
 } tensors;
 
 typedef struct capture {
     const capture_options *o;
     runner run;
-    sequences in;
+    sequences read, in; /* in: those of this run, borrowed */
+    runner_layers hidden;
     safetensors_writer *writer;
     tensors *out; /* [in.n] */
     int32_t *top_ids;
@@ -28,11 +29,6 @@ typedef struct capture {
 } capture;
 
 /* ---- the result file ---- */
-
-static int first_layer(const capture *p)
-{
-    return p->o->hidden_every - 1;
-}
 
 /* columns 0: a vector */
 static status declare(capture *p, int i, const char *part, dtype type, int64_t rows,
@@ -50,8 +46,9 @@ static status declare_sequence(capture *p, int i, error *e)
     const king_config *kc = king_get_config(p->run.k);
     const int rows = p->in.len[i], n = p->o->logits;
     tensors *out = &p->out[i];
-    *out = (tensors){ -1, -1, -1, -1, -1, -1 };
+    *out = (tensors){ -1, -1, -1, -1, -1, -1, -1 };
     TRY(declare(p, i, "tokens", DTYPE_I32, rows, 0, &out->tokens, e));
+    if (p->in.answer) TRY(declare(p, i, "answer", DTYPE_I32, 1, 0, &out->answer, e));
     if (n == CAPTURE_ALL || n == CAPTURE_LAST)
         TRY(declare(p, i, "logits", DTYPE_F32, n == CAPTURE_ALL ? rows : 1, kc->n_vocab,
                     &out->logits, e));
@@ -60,13 +57,12 @@ static status declare_sequence(capture *p, int i, error *e)
         TRY(declare(p, i, "top_logits", DTYPE_F32, rows, n, &out->top_logits, e));
         TRY(declare(p, i, "lse", DTYPE_F64, rows, 0, &out->lse, e));
     }
-    if (!p->o->hidden_every) return OK;
-    for (int layer = first_layer(p); layer < kc->n_layer; layer += p->o->hidden_every) {
+    for (int k = 0; k < p->hidden.n; k++) {
         char part[32];
         int index;
-        snprintf(part, sizeof part, "hidden.%d", layer);
+        snprintf(part, sizeof part, "hidden.%d", p->hidden.list[k]);
         TRY(declare(p, i, part, DTYPE_F32, rows, kc->n_embd, &index, e));
-        if (out->hidden < 0) out->hidden = index;
+        if (k == 0) out->hidden = index;
     }
     return OK;
 }
@@ -74,10 +70,11 @@ static status declare_sequence(capture *p, int i, error *e)
 static void keep_hidden(void *arg, int layer, const float *h, int rows)
 {
     capture *p = arg;
-    const int every = p->o->hidden_every;
-    if (p->failed || !every || layer < first_layer(p) || (layer - first_layer(p)) % every) return;
+    int k = 0;
+    while (k < p->hidden.n && p->hidden.list[k] != layer) k++;
+    if (p->failed || k == p->hidden.n) return;
     const uint64_t row_bytes = sizeof(float) * (uint64_t)king_get_config(p->run.k)->n_embd;
-    const int index = p->out[p->sequence].hidden + (layer - first_layer(p)) / every;
+    const int index = p->out[p->sequence].hidden + k;
     p->failed = safetensors_writer_put(p->writer, index, row_bytes * (uint64_t)p->row, h,
                                        row_bytes * (uint64_t)rows, p->e);
 }
@@ -122,7 +119,10 @@ static status run_chunk(capture *p, int n, error *e)
 {
     const int32_t *ids = p->in.ids[p->sequence] + p->row;
     const bool last = p->row + n == p->in.len[p->sequence];
-    const int logits_from = p->o->logits != CAPTURE_LAST ? 0 : last ? n - 1 : n;
+    const int logits_from = p->o->logits == CAPTURE_NONE   ? n
+                            : p->o->logits != CAPTURE_LAST ? 0
+                            : last                         ? n - 1
+                                                           : n;
     const king_hook hook = { .hidden = keep_hidden, .arg = p };
     const float *logits;
     TRY(safetensors_writer_put(p->writer, p->out[p->sequence].tokens,
@@ -140,15 +140,19 @@ static status open_all(capture *p, error *e)
 {
     const capture_options *o = p->o;
     if (file_same(o->tokens, o->out))
-        return error_set(e, E_ARG, "--out: %s is the token file itself", o->out);
-    TRY(runner_read_sequences(&p->in, o->tokens, e));
-    TRY(runner_keep_shard(&p->in, o->shard, o->shards, o->tokens, e));
+        return error_set(e, E_ARG, "--out: %s is the file that is read", o->out);
+    if (!o->given) {
+        TRY(runner_read_sequences(&p->read, o->tokens, e));
+        TRY(runner_keep_shard(&p->read, o->shard, o->shards, o->tokens, e));
+    }
+    p->in = o->given ? *o->given : p->read;
     const runner_options ro = { .king = o->king,
                                 .f32 = o->f32,
                                 .cpu = o->cpu,
                                 .threads = o->threads,
                                 .max_len = p->in.longest,
-                                .all_logits = o->logits != CAPTURE_LAST,
+                                .all_logits =
+                                    o->logits != CAPTURE_LAST && o->logits != CAPTURE_NONE,
                                 .progress = o->progress,
                                 .progress_arg = o->progress_arg,
                                 .tiles = o->tiles };
@@ -158,6 +162,8 @@ static status open_all(capture *p, error *e)
     if (o->logits > kc->n_vocab)
         return error_set(e, E_ARG, "--logits: found top%d, want at most the vocabulary of %d",
                          o->logits, kc->n_vocab);
+    p->hidden = o->hidden;
+    TRY(runner_find_layers(&p->hidden, kc->n_layer, e));
     const size_t n_top = o->logits > 0 ? (size_t)o->logits : 1;
     p->top_ids = mem_array(n_top, sizeof *p->top_ids);
     p->top_logits = mem_array(n_top, sizeof *p->top_logits);
@@ -180,6 +186,9 @@ static status run_all(capture *p, error *e)
         runner_reset(&p->run);
         p->sequence = i;
         p->row = 0;
+        if (p->in.answer)
+            TRY(safetensors_writer_put(p->writer, p->out[i].answer, 0, &p->in.answer[i],
+                                       sizeof p->in.answer[i], e));
         while (p->row < p->in.len[i]) {
             const int left = p->in.len[i] - p->row;
             TRY(run_chunk(p, left < RUNNER_CHUNK ? left : RUNNER_CHUNK, e));
@@ -190,13 +199,16 @@ static status run_all(capture *p, error *e)
     return safetensors_writer_commit(w, e);
 }
 
-status capture_run(const capture_options *o, error *e)
+status capture_run(const capture_options *o, capture_report *r, error *e)
 {
     capture p = { .o = o, .e = e };
     const status s = run_all(&p, e);
+    *r = (capture_report){ .sequences = p.in.n, .tokens = p.in.total };
+    for (int i = 0; p.in.answer && i < p.in.n; i++)
+        r->answer_tokens += (uint64_t)(p.in.len[i] - p.in.answer[i]);
     if (p.writer) safetensors_writer_abort(p.writer);
     runner_close(&p.run);
-    runner_free_sequences(&p.in);
+    runner_free_sequences(&p.read);
     mem_free(p.top_ids);
     mem_free(p.top_logits);
     mem_free(p.out);

@@ -5,20 +5,22 @@
  * n_vocab] (last: [1, n_vocab]); or, for the N largest, `seq{i}.top_ids` I32 and
  * `seq{i}.top_logits` F32 [rows, N] by (logit descending, id ascending) with `seq{i}.lse` F64
  * [rows], the natural log-sum-exp over the whole vocabulary, so that the tail's mass is known;
+ * where the king wrote the end itself, `seq{i}.answer` I32 [1], its first token of it;
  * `seq{i}.hidden.{layer}` F32 [rows, n_embd], the residual stream at the output of that 0-based
  * layer. Rows are written as they are made; nothing but one chunk is held in memory. */
 #ifndef TOOLS_CAPTURE_H
 #define TOOLS_CAPTURE_H
 #include "tools/runner.h"
 
-enum { CAPTURE_ALL = -1, CAPTURE_LAST = 0 }; /* logits; a positive number is N */
+enum { CAPTURE_NONE = -2, CAPTURE_ALL = -1, CAPTURE_LAST = 0 }; /* a positive number is N */
 
 typedef struct capture_options {
     const char *king, *tokens, *out; /* folder; JSON: [ids] or {"sequences": [[ids], ...]}; file */
-    int logits;                      /* CAPTURE_ALL, CAPTURE_LAST or N */
-    int hidden_every;                /* 0: none; n: layers n-1, 2n-1, ... */
-    int shard, shards;               /* only sequences i with i % shards == shard; shards 0: all */
-    bool f32;                        /* float32 activations and keys instead of int8 and f16 */
+    const sequences *given;          /* run instead of what `tokens` holds; NULL: that is read */
+    int logits;                      /* CAPTURE_NONE, _ALL, _LAST or N */
+    runner_layers hidden;
+    int shard, shards; /* of what is read: sequences i with i % shards == shard; 0: all */
+    bool f32;          /* float32 activations and keys instead of int8 and f16 */
     const char *cpu;
     int threads;
     runner_progress *progress; /* may be NULL */
@@ -26,7 +28,12 @@ typedef struct capture_options {
     runner_tiles tiles;
 } capture_options;
 
-status capture_run(const capture_options *o, error *e);
+typedef struct capture_report {
+    int sequences;
+    uint64_t tokens, answer_tokens; /* answer_tokens: of these, written by the king */
+} capture_report;
+
+status capture_run(const capture_options *o, capture_report *r, error *e);
 /* ln sum_i e^x[i] in f64, elements ascending; `most` is the largest of x. */
 double capture_lse(const float *x, int n, float most);
 #endif

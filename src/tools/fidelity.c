@@ -166,7 +166,7 @@ static bool in_shard(const comparison *c, int number)
 static status capture_layers(comparison *c, error *e)
 {
     const int first = c->in.index[0];
-    for (int layer = 0; layer < FIDELITY_MAX_LAYERS; layer++) {
+    for (int layer = 0; layer < RUNNER_MAX_LAYERS; layer++) {
         char name[32];
         snprintf(name, sizeof name, "hidden.%d", layer);
         if (has_part(c, first, name)) c->f->layers[c->f->n_layer++] = layer;
@@ -393,9 +393,10 @@ static status open_all(comparison *c, error *e)
                                kc->max_positions, e));
     if (folder) {
         TRY(open_teacher(c, &ro, e));
-        for (int layer = o->hidden_every - 1; o->hidden_every && layer < kc->n_layer;
-             layer += o->hidden_every)
-            c->f->layers[c->f->n_layer++] = layer;
+        runner_layers hidden = o->hidden;
+        TRY(runner_find_layers(&hidden, kc->n_layer, e));
+        memcpy(c->f->layers, hidden.list, sizeof hidden.list);
+        c->f->n_layer = hidden.n;
     }
     const size_t hidden = (size_t)c->f->n_layer * RUNNER_CHUNK * (size_t)kc->n_embd + 1;
     c->mine.hidden = mem_array(hidden, sizeof(float));
@@ -536,7 +537,7 @@ static status read_shard(fidelity *f, const json_node *root, const char *path, e
 {
     const json_node *layers = json_get(root, "layers"), *list = json_get(root, "sequences");
     const bool first = f->n == 0;
-    bool same = json_kind(layers) == JSON_ARRAY && json_len(layers) <= FIDELITY_MAX_LAYERS &&
+    bool same = json_kind(layers) == JSON_ARRAY && json_len(layers) <= RUNNER_MAX_LAYERS &&
                 (first || (int)json_len(layers) == f->n_layer);
     if (first && same) f->n_layer = (int)json_len(layers);
     for (int l = 0; same && l < f->n_layer; l++) {

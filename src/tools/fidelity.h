@@ -14,20 +14,17 @@
 
 typedef struct fidelity_options {
     const char *king;
-    const char *against; /* a capture file, or another king's folder (the teacher) */
-    const char *tokens;  /* the token file; with a capture it may be NULL, else it must agree */
-    int hidden_every;  /* with a folder: layers n-1, 2n-1, ...; 0: none. A capture's own layers are
-                          compared */
-    bool f32;          /* the king's arithmetic; the teacher of a folder always runs in f32 */
-    int shard, shards; /* only sequences i with i % shards == shard; shards 0: all */
+    const char *against;  /* a capture file, or another king's folder (the teacher) */
+    const char *tokens;   /* the token file; with a capture it may be NULL, else it must agree */
+    runner_layers hidden; /* with a folder; a capture's own layers are compared */
+    bool f32;             /* the king's arithmetic; the teacher of a folder always runs in f32 */
+    int shard, shards;    /* only sequences i with i % shards == shard; shards 0: all */
     const char *cpu;
     int threads;
     runner_progress *progress;
     void *progress_arg;
     runner_tiles tiles;
 } fidelity_options;
-
-enum { FIDELITY_MAX_LAYERS = 512 };
 
 /* Values of every row in order; sums over rows are made when it is reported, so that shards merge
  * to the same bits. */
@@ -39,7 +36,7 @@ typedef struct fidelity_sequence {
     double *length;   /* [n_layer][rows] |h*| */
 } fidelity_sequence;
 typedef struct fidelity {
-    int n_layer, layers[FIDELITY_MAX_LAYERS];
+    int n_layer, layers[RUNNER_MAX_LAYERS];
     bool bound; /* some row was compared with a top-N capture */
     int n, cap;
     fidelity_sequence *sequences;

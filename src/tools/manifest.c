@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/banned.h"
 
-enum { MOST_BYTES = 1 << 20, STEP = 16 << 20, LONGEST_NAME = 255 };
+enum { MOST_BYTES = 1 << 20, LONGEST_NAME = 255 };
 
 typedef struct manifest {
     const char *folder;
@@ -31,6 +31,13 @@ static bool of_model(str name)
     return str_ends(name, STR(".safetensors")) || str_ends(name, STR(".safetensors.index.json"));
 }
 
+static void hashed(void *arg, size_t n)
+{
+    manifest *m = arg;
+    m->done += n;
+    if (m->progress) m->progress(m->arg, m->done, m->total);
+}
+
 static status hash_file(manifest *m, const char *path, char hex[65], error *e)
 {
     file_map map;
@@ -38,14 +45,7 @@ static status hash_file(manifest *m, const char *path, char hex[65], error *e)
     TRY(file_map_open(&map, path, e));
     const status s = digest_open(&d, DIGEST_SHA256, e);
     if (!s) {
-        file_map_sequential(&map);
-        for (size_t at = 0; at < map.len; at += STEP) {
-            const size_t n = map.len - at < STEP ? map.len - at : STEP;
-            digest_put(d, map.ptr + at, n);
-            file_map_drop(&map, at, at + n);
-            m->done += n;
-            if (m->progress) m->progress(m->arg, m->done, m->total);
-        }
+        digest_put_map(d, &map, hashed, m);
         digest_hex(d, hex);
     }
     file_map_close(&map);

@@ -80,6 +80,18 @@ status runner_run(runner *r, const int32_t *ids, int n, int logits_from, const k
     return OK;
 }
 
+status runner_find_layers(runner_layers *wanted, int n_layer, error *e)
+{
+    if (wanted->every) {
+        wanted->n = 0;
+        for (int i = wanted->every - 1; i < n_layer; i += wanted->every)
+            wanted->list[wanted->n++] = i;
+    }
+    if (wanted->n == 0 || wanted->list[wanted->n - 1] < n_layer) return OK;
+    return error_set(e, E_ARG, "--hidden: found layer %d, want layers 0 to %d",
+                     wanted->list[wanted->n - 1], n_layer - 1);
+}
+
 /* ---- token files ---- */
 
 static status read_ids(sequences *s, int i, const json_node *array, const char *path, error *e)
@@ -146,6 +158,7 @@ status runner_keep_shard(sequences *s, int shard, int shards, const char *path, 
         }
         s->index[kept] = s->index[i];
         s->ids[kept] = s->ids[i];
+        if (s->answer) s->answer[kept] = s->answer[i];
         s->len[kept++] = s->len[i];
     }
     s->n = kept;
@@ -176,5 +189,6 @@ void runner_free_sequences(sequences *s)
     mem_free(s->ids);
     mem_free(s->len);
     mem_free(s->index);
+    mem_free(s->answer);
     *s = (sequences){ 0 };
 }

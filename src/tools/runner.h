@@ -29,6 +29,13 @@ typedef struct runner_options {
     void *progress_arg;
 } runner_options;
 
+/* Which layers' outputs are wanted. */
+enum { RUNNER_MAX_LAYERS = 512 };
+typedef struct runner_layers {
+    int every; /* n: layers n-1, 2n-1, ...; 0: those listed, rising */
+    int n, list[RUNNER_MAX_LAYERS];
+} runner_layers;
+
 /* What the callbacks of loading are given. */
 typedef struct runner_watch {
     runner_progress *progress;
@@ -57,12 +64,16 @@ void runner_reset(runner *r); /* a new sequence */
 status runner_run(runner *r, const int32_t *ids, int n, int logits_from, const king_hook *hook,
                   const float **logits, error *e);
 
+/* The wanted layers of a king of n_layer in place of the wish. */
+status runner_find_layers(runner_layers *wanted, int n_layer, error *e);
+
 /* ---- token files: JSON, [ids] or {"sequences": [[ids], ...]} ---- */
 typedef struct sequences {
     int n;
     int *index;    /* [n] number of each in the file */
     int *len;      /* [n] */
     int32_t **ids; /* [n][len] */
+    int *answer;   /* [n] first token that the king itself wrote; NULL: nobody says */
     int longest;
     uint64_t total;
 } sequences;

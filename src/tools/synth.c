@@ -54,29 +54,6 @@ static const king_config king_27b = {
     .conv_taps = 4,
 };
 
-static const drafter_config drafter_27b = {
-    .n_layer = 5,
-    .n_embd = 5120,
-    .n_ff = 17408,
-    .n_vocab = 248320,
-    .max_positions = 262144,
-    .eps = 1e-6f,
-    .n_head = 32,
-    .n_kv_head = 8,
-    .head_dim = 128,
-    .rope_theta = 1e7,
-    .window = 2048,
-    .block = 8,
-    .mask_id = 248070,
-    .conv_taps = 2,
-    .conv_group = 16,
-    .rank = 256,
-    .top_k = 16,
-    .n_tap = 5,
-    .tap = { 5, 19, 33, 47, 61 },
-    .n_target_layer = 64,
-};
-
 typedef struct key {
     const char *name;
     int *value;
@@ -190,7 +167,7 @@ static status read_shape(synth *s, error *e)
 {
     const str shape = str_from(s->o->shape);
     s->king = king_27b;
-    s->drafter = drafter_27b;
+    s->drafter = dflash_27b;
     s->block = 1024;
     s->format = (quant_format){ QUANT_AFFINE, 8, 64 };
     s->is_drafter = str_eq(shape, STR("drafter-27b"));

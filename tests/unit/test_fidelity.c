@@ -81,7 +81,8 @@ static void capture(const kit *k, const char *tokens, const char *out, capture_o
     o.king = TINY;
     o.tokens = a;
     o.out = b;
-    EXPECT_OK(capture_run(&o, &e), e);
+    capture_report r;
+    EXPECT_OK(capture_run(&o, &r, &e), e);
 }
 
 static fidelity compare(const kit *k, const char *against, fidelity_options o)
@@ -140,7 +141,7 @@ TEST(kl_and_distance_are_what_they_are_defined_to_be)
     kit_write(&k, "tokens.json", buf_view(&ids));
     buf_free(&ids);
     capture(&k, "tokens.json", "mine.safetensors",
-            (capture_options){ .logits = CAPTURE_ALL, .hidden_every = 1, .f32 = true });
+            (capture_options){ .logits = CAPTURE_ALL, .hidden = { .every = 1 }, .f32 = true });
     fidelity f = compare(&k, "teacher.safetensors", (fidelity_options){ .f32 = true });
     EXPECT_OK(safetensors_open(&mine, kit_path(&k, "mine.safetensors"), &e), e);
     const tensor *l = find(&mine, "seq0.logits"), *h = find(&mine, "seq0.hidden.2");
@@ -231,7 +232,7 @@ TEST(shards_merge_to_the_same_bits)
     error e = { 0 };
     buf got, want;
     write_tokens(&k, "tokens.json", MOST);
-    const capture_options o = { .logits = 16, .hidden_every = 2, .f32 = true };
+    const capture_options o = { .logits = 16, .hidden = { .every = 2 }, .f32 = true };
     capture(&k, "tokens.json", "all.safetensors", o);
     fidelity all = compare(&k, "all.safetensors", (fidelity_options){ 0 }), merged = { 0 };
     for (int i = 2; i >= 0; i--) {
@@ -261,7 +262,7 @@ TEST(a_capture_in_shards_is_the_capture)
     safetensors all;
     size_t tensors = 0;
     write_tokens(&k, "tokens.json", MOST);
-    capture_options o = { .logits = CAPTURE_LAST, .hidden_every = 4 };
+    capture_options o = { .logits = CAPTURE_LAST, .hidden = { .every = 4 } };
     capture(&k, "tokens.json", "all.safetensors", o);
     EXPECT_OK(safetensors_open(&all, kit_path(&k, "all.safetensors"), &e), e);
     o.shards = 3;
@@ -282,7 +283,8 @@ TEST(a_capture_in_shards_is_the_capture)
     o.king = TINY;
     o.tokens = kit_path(&k, "tokens.json");
     o.out = kit_path(&k, "none.safetensors");
-    EXPECT_INT(capture_run(&o, &e), E_ARG);
+    capture_report r;
+    EXPECT_INT(capture_run(&o, &r, &e), E_ARG);
     EXPECT(strstr(e.text, "no sequence"));
     kit_free(&k);
 }
