@@ -79,6 +79,11 @@ double cost_draft(const cost *c, int rows)
     return rows > 0 ? read_curve(&c->drafter, rows) : 0;
 }
 
+double cost_append(const cost *c, int rows)
+{
+    return rows > 0 ? read_curve(&c->append, rows) : 0;
+}
+
 void cost_saw_pass(cost *c, int rows, int context, double seconds)
 {
     correct(at_depth(c, context), rows, seconds);
@@ -89,6 +94,11 @@ void cost_saw_draft(cost *c, int rows, double seconds)
     correct(&c->drafter, rows, seconds);
 }
 
+void cost_saw_append(cost *c, int rows, double seconds)
+{
+    correct(&c->append, rows, seconds);
+}
+
 void cost_begin_pass(cost *c, const int *rows, const double *seconds, int n)
 {
     begin(&c->king[0], rows, seconds, n);
@@ -97,6 +107,11 @@ void cost_begin_pass(cost *c, const int *rows, const double *seconds, int n)
 void cost_begin_draft(cost *c, const int *rows, const double *seconds, int n)
 {
     begin(&c->drafter, rows, seconds, n);
+}
+
+void cost_begin_append(cost *c, const int *rows, const double *seconds, int n)
+{
+    begin(&c->append, rows, seconds, n);
 }
 
 int cost_fit(cost *c, double seconds, int most, int context)

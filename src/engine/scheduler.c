@@ -64,7 +64,7 @@ static status make_parts(scheduler *g, const scheduler_options *o, error *e)
 {
     const workbench_parts parts = sized(o);
     TRY(workbench_open(&g->bench, &parts, e));
-    TRY(speculate_init(&g->speculate, &g->bench, o->parallel, e));
+    TRY(speculate_init(&g->speculate, &g->bench, &g->cost, o->parallel, e));
     const king_config *kc = king_get_config(g->bench.king);
     kv_layout layout;
     TRY(compute_kv_layout(&layout, o->kv, kc->n_attention, kc->n_kv_head, kc->head_dim, e));
@@ -133,6 +133,16 @@ static status time_pass(scheduler *g, int rows, double *seconds, error *e)
     return OK;
 }
 
+static status time_append(scheduler *g, int rows, double *seconds, error *e)
+{
+    (void)e;
+    const draft_append job = { g->seats[0].draft, g->seats[0].taps, rows };
+    const int64_t start = clock_ns();
+    drafter_append(g->bench.drafter, g->bench.compute, g->bench.drafter_work, &job, 1);
+    *seconds = (double)(clock_ns() - start) * 1e-9;
+    return OK;
+}
+
 static status time_draft(scheduler *g, int block, double *seconds, error *e)
 {
     (void)e; /* a drafter cannot fail; the signature is that of time_pass */
@@ -179,6 +189,9 @@ static status measure(scheduler *g, error *e)
     for (n = 1; n < 3 && blocks[n] <= g->bench.draft->block;) n++;
     TRY(measure_each(g, time_draft, blocks, n, seconds, e));
     cost_begin_draft(&g->cost, blocks, seconds, n);
+    TRY(measure_each(g, time_append, rows, 4, seconds, e));
+    cost_begin_append(&g->cost, rows, seconds, 4);
+    drafter_state_reset(g->seats[0].draft, 0);
     return OK;
 }
 
@@ -357,6 +370,7 @@ static void begin_state(scheduler *g, sequence *s)
 {
     seat *at = s->seat;
     const fork *f = s->fork;
+    at->dozing = false;
     if (at->draft) drafter_state_reset(at->draft, 0);
     if (s->params->score) return;
     status st = OK;
@@ -670,13 +684,6 @@ static void settle(scheduler *g, sequence *s, const king_job *job)
     for (int i = 0; i < u->accepted - before.accepted; i++) g->stats.accepted_at[i]++;
 }
 
-static void draft(scheduler *g)
-{
-    const int64_t start = clock_ns();
-    const int rows = speculate_draft(&g->speculate, g->running, g->n_running);
-    if (rows) cost_saw_draft(&g->cost, rows, (double)(clock_ns() - start) * 1e-9);
-}
-
 /* The king's pass and what follows from it, up to the committed rows. */
 static void pass(scheduler *g, int n_jobs)
 {
@@ -700,7 +707,7 @@ bool scheduler_step(scheduler *g)
     admit(g);
     if (g->n_running == 0) return false;
     const int budget = choose_rows(g);
-    draft(g);
+    speculate_draft(&g->speculate, g->running, g->n_running);
     g->starved = false;
     const int n_jobs = make_jobs(g, budget), running = g->n_running;
     if (n_jobs) pass(g, n_jobs);

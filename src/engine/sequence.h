@@ -18,6 +18,7 @@ typedef struct seat {
     float
         *taps; /* [REQUEST_MAX_BLOCK, tap_width] committed rows that the drafter has not got yet */
     int n_taps;
+    bool dozing; /* the drafter's context is let go: it begins anew with the rows of taps */
     bool taken;
 } seat;
 

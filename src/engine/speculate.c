@@ -1,13 +1,14 @@
 /* speculate.c - drafts and their verification. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "engine/speculate.h"
 #include "base/banned.h"
 
-enum { FORCED_ENOUGH = 3 };
+enum { FORCED_ENOUGH = 3, DOZING_ROWS = REQUEST_MAX_BLOCK / 2 };
 
-status speculate_init(speculate *p, workbench *w, int room, error *e)
+status speculate_init(speculate *p, workbench *w, cost *c, int room, error *e)
 {
-    *p = (speculate){ .bench = w, .room = room };
+    *p = (speculate){ .bench = w, .cost = c, .room = room };
     p->drafts = mem_array((size_t)room, sizeof *p->drafts);
     p->appends = mem_array((size_t)room, sizeof *p->appends);
     if (p->drafts && p->appends) return OK;
@@ -22,22 +23,62 @@ void speculate_free(speculate *p)
     *p = (speculate){ 0 };
 }
 
+static void append(const speculate *p, const draft_append *jobs, int n)
+{
+    int rows = 0;
+    for (int i = 0; i < n; i++) rows += jobs[i].n;
+    if (rows == 0) return;
+    const int64_t start = clock_ns();
+    drafter_append(p->bench->drafter, p->bench->compute, p->bench->drafter_work, jobs, n);
+    cost_saw_append(p->cost, rows, (double)(clock_ns() - start) * 1e-9);
+}
+
 void speculate_flush(speculate *p, sequence *s)
 {
     seat *at = s->seat;
-    if (at->n_taps == 0) return;
+    if (at->dozing) return;
     const draft_append job = { at->draft, at->taps, at->n_taps };
-    drafter_append(p->bench->drafter, p->bench->compute, p->bench->drafter_work, &job, 1);
+    append(p, &job, 1);
     at->n_taps = 0;
 }
 
-/* Committed rows wait on the seat until the drafter is asked or no more fit: a plain step thus
- * costs it nothing, and several rows share one pass over its weights. */
+/* A request that never drafts pays nothing for a drafter. */
+static bool may_draft(const sequence *s)
+{
+    return s->seat->draft && s->params->block != REQUEST_BLOCK_PLAIN && !s->params->score;
+}
+
+/* The drafter's context is let go, but for the newest rows that wait, beside which n must fit. */
+static void doze(const speculate *p, seat *at, int n)
+{
+    const size_t width = (size_t)p->bench->tap_width;
+    int keep = at->n_taps < DOZING_ROWS ? at->n_taps : DOZING_ROWS;
+    if (keep > REQUEST_MAX_BLOCK - n) keep = REQUEST_MAX_BLOCK - n;
+    memmove(at->taps, at->taps + (size_t)(at->n_taps - keep) * width,
+            (size_t)keep * width * sizeof *at->taps);
+    at->n_taps = keep;
+    at->dozing = true;
+}
+
+/* Makes room for n rows: those that wait reach the drafter if the request can pay for it. */
+static void keep_up(speculate *p, sequence *s, int n)
+{
+    const double seconds = cost_append(p->cost, s->seat->n_taps);
+    if (s->seat->dozing || !wager_pay(&s->wager, seconds)) {
+        doze(p, s->seat, n);
+        return;
+    }
+    s->spent_s += seconds;
+    speculate_flush(p, s);
+}
+
+/* Committed rows wait on the seat until the drafter is asked or no more fit: several then share one
+ * pass over its weights. */
 static void queue_taps(speculate *p, sequence *s, const float *taps, int n)
 {
     const size_t width = (size_t)p->bench->tap_width;
     seat *at = s->seat;
-    if (at->n_taps + n > REQUEST_MAX_BLOCK) speculate_flush(p, s);
+    if (at->n_taps + n > REQUEST_MAX_BLOCK) keep_up(p, s, n);
     memcpy(at->taps + (size_t)at->n_taps * width, taps, (size_t)n * width * sizeof *taps);
     at->n_taps += n;
 }
@@ -69,6 +110,8 @@ void speculate_offer(const speculate *p, sequence *s)
     w->limit = w->fixed ? asked : p->bench->draft ? p->bench->draft->block : 1;
     w->part = part_of(s);
     if (w->limit > left) w->limit = left;
+    w->waiting = s->seat->n_taps;
+    w->reserve = s->seat->dozing ? 0 : cost_append(p->cost, REQUEST_MAX_BLOCK);
     s->n_forced = w->sure = 0;
     s->copy_from = 0;
     if (w->fixed && w->limit == 1) return;
@@ -109,7 +152,7 @@ static void finish_drafts(sequence *s)
     s->block = 1 + sequence_legal(s, s->rows + 1, drafts);
 }
 
-int speculate_draft(speculate *p, sequence *const *list, int n)
+void speculate_draft(speculate *p, sequence *const *list, int n)
 {
     workbench *w = p->bench;
     int n_drafts = 0, n_appends = 0, rows = 0;
@@ -123,17 +166,21 @@ int speculate_draft(speculate *p, sequence *const *list, int n)
             continue;
         }
         seat *at = s->seat;
+        if (at->dozing) drafter_state_reset(at->draft, state_len(at->state) - at->n_taps);
         if (at->n_taps) p->appends[n_appends++] = (draft_append){ at->draft, at->taps, at->n_taps };
         at->n_taps = 0;
+        at->dozing = false;
         p->drafts[n_drafts++] = job_of(w, s);
         rows += s->block;
     }
-    if (n_appends) drafter_append(w->drafter, w->compute, w->drafter_work, p->appends, n_appends);
-    if (n_drafts)
+    if (n_appends) append(p, p->appends, n_appends);
+    if (n_drafts) {
+        const int64_t start = clock_ns();
         drafter_draft(w->drafter, w->compute, w->drafter_work, w->king, w->king_work, p->drafts,
                       n_drafts);
+        cost_saw_draft(p->cost, rows, (double)(clock_ns() - start) * 1e-9);
+    }
     for (int i = 0; i < n; i++) finish_drafts(list[i]);
-    return rows;
 }
 
 static void count_step(sequence *s, int accepted)
@@ -167,7 +214,7 @@ int speculate_settle(speculate *p, sequence *s, const king_job *job)
         if (keep < s->block && s->rows[keep] != pick) break;
     }
     state_commit(s->seat->state, keep);
-    if (s->seat->draft) queue_taps(p, s, job->taps, keep);
+    if (may_draft(s)) queue_taps(p, s, job->taps, keep);
     count_step(s, keep - 1);
     return keep - 1;
 }
@@ -176,7 +223,7 @@ void speculate_feed(speculate *p, sequence *s, const float *taps, int from, int 
 {
     workbench *w = p->bench;
     draft_state *draft = s->seat->draft;
-    if (!draft) return;
+    if (!may_draft(s)) return;
     const int window = w->draft->window;
     const int first = window > 0 && s->prefill_end > window ? s->prefill_end - window : 0;
     if (from + n <= first) return;

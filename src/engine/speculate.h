@@ -10,24 +10,24 @@
 
 typedef struct speculate {
     workbench *bench;
+    cost *cost;
     draft_job *drafts;     /* [room] */
     draft_append *appends; /* [room] */
     int room;
 } speculate;
-status speculate_init(speculate *p, workbench *w, int room,
-                      error *e); /* room: sequences of a step */
+/* room: sequences of a step; what drafts cost is read from `c`, and noted there. */
+status speculate_init(speculate *p, workbench *w, cost *c, int room, error *e);
 void speculate_free(speculate *p);
 
 /* What the sequence could draft in this step: part, limit and fixed of its wager. */
 void speculate_offer(const speculate *p, sequence *s);
-/* Fills rows[0, block) of every sequence whose block is above 0: anchor and drafts. Returns the
- * rows that the drafter ran. */
-int speculate_draft(speculate *p, sequence *const *list, int n);
+/* Fills rows[0, block) of every sequence whose block is above 0: anchor and drafts. */
+void speculate_draft(speculate *p, sequence *const *list, int n);
 /* After the king's pass: picks, appends to the output, commits. Returns the drafts accepted. */
 int speculate_settle(speculate *p, sequence *s, const king_job *job);
 /* Prefilled rows [from, from + n) of the sequence reach the drafter, as far as its window still
  * sees them from the end of the prompt. */
 void speculate_feed(speculate *p, sequence *s, const float *taps, int from, int n);
-/* Committed rows that still wait reach the drafter. */
+/* Committed rows that still wait reach the drafter, unless its context was let go. */
 void speculate_flush(speculate *p, sequence *s);
 #endif

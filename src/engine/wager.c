@@ -5,11 +5,12 @@
 #define FIRST_CHANCE 0.75f /* before anything is known; a copy starts higher */
 #define COPY_CHANCE 0.9f
 #define FORCED_CHANCE 0.98f
-#define OWN_WEIGHT 0.15f
+#define OWN_WEIGHT 0.2f
 #define COMMON_WEIGHT 0.03f
 #define CHANGE 1.02 /* a new block must promise this much more */
-#define INCOME 0.01
-enum { OPENING = 2, CAP = 16, BANK_CAP = 64, TRIAL_AFTER = 4, TRIAL_BLOCK = 5, PROBE_AFTER = 64 };
+#define INCOME 0.016
+#define OPENING 1.7
+enum { CAP = 16, LOAN = 3, BANK_CAP = 64, TRIAL_AFTER = 4, TRIAL_BLOCK = 5, PROBE_AFTER = 64 };
 
 void wager_bank_init(wager_bank *b)
 {
@@ -42,32 +43,39 @@ void wager_end(wager *w)
 
 /* ---- choosing ---- */
 
+static bool is_copied(const wager *w)
+{
+    return w->part == WAGER_COPY || w->part == WAGER_FORCED;
+}
+
 static int drafter_rows(const wager *w)
 {
-    const bool drafted = w->part != WAGER_COPY && w->part != WAGER_FORCED;
-    return w->block > 1 && drafted ? w->block : 0;
+    return w->block > 1 && !is_copied(w) ? w->block : 0;
 }
 
 typedef struct table {
     cost *cost;
     wager *const *list;
     int n, others, context;
-    int rows, drafting; /* of the blocks as they stand */
+    int rows, drafting, appending; /* of the blocks as they stand */
 } table;
 
 static void count_rows(table *t)
 {
     t->rows = t->others;
-    t->drafting = 0;
+    t->drafting = t->appending = 0;
     for (int i = 0; i < t->n; i++) {
+        const int drafting = drafter_rows(t->list[i]);
         t->rows += t->list[i]->block;
-        t->drafting += drafter_rows(t->list[i]);
+        t->drafting += drafting;
+        if (drafting) t->appending += t->list[i]->waiting;
     }
 }
 
 static double seconds_now(const table *t)
 {
-    return cost_pass(t->cost, t->rows, t->context) + cost_draft(t->cost, t->drafting);
+    return cost_pass(t->cost, t->rows, t->context) + cost_draft(t->cost, t->drafting) +
+           cost_append(t->cost, t->appending);
 }
 
 /* What the drafts of w add to the pass, and the pass without them. */
@@ -77,6 +85,8 @@ static void price(const table *t, wager *w)
     w->alone = cost_pass(t->cost, t->rows - drafts, t->context);
     w->extra = cost_pass(t->cost, t->rows, t->context) - w->alone;
     if (drafting) w->extra += cost_draft(t->cost, t->drafting) * drafting / t->drafting;
+    if (drafting && w->waiting)
+        w->extra += cost_append(t->cost, t->appending) * w->waiting / t->appending;
     if (w->extra < 0) w->extra = 0;
 }
 
@@ -88,10 +98,12 @@ static double next_chance(const wager *w)
     return p;
 }
 
-/* A plain step now and then keeps its cost known: every gain is counted in it. */
+/* A plain step now and then keeps its cost known: every gain is counted in it. Long blocks are for
+ * requests that have shown they can use them: what others gained says little about this one. */
 static bool may_grow(const wager *w)
 {
-    return !w->fixed && !w->barred && w->block < w->limit && w->drafted_run < PROBE_AFTER;
+    const int most = is_copied(w) || w->proven || w->limit < TRIAL_BLOCK ? w->limit : TRIAL_BLOCK;
+    return !w->fixed && !w->barred && w->block < most && w->drafted_run < PROBE_AFTER;
 }
 
 /* Everybody at the beginning of the way; returns the expected tokens. */
@@ -160,14 +172,22 @@ static void try_again(table *t)
     count_rows(t);
 }
 
-/* What the step loses when all drafts are refused that can be. */
+/* What the step loses when all drafts are refused that can be, and what must be left then. */
 static double risk_of(const wager *w)
 {
     const int sure = w->sure < w->block - 1 ? w->sure : w->block - 1;
-    return w->extra - sure * w->alone;
+    const double risk = w->extra - sure * w->alone, own = is_copied(w) ? w->copied : 0;
+    return (risk > own ? risk - own : 0) + w->reserve;
 }
 
-/* What a purse lacks is lent by the bank, to everybody in the step together no more than it has. */
+/* What a purse lacks is lent by the bank, of which `left` is left; returns it, or < 0. */
+static double lend(const wager *w, double seconds, double left)
+{
+    const double lack = seconds > w->purse ? seconds - w->purse : 0;
+    return lack <= LOAN * w->worst - w->drawn ? left - lack : -1;
+}
+
+/* Everybody in the step together borrows no more than the bank has. */
 static bool bar_the_poor(table *t)
 {
     bool changed = false;
@@ -176,8 +196,8 @@ static bool bar_the_poor(table *t)
         wager *w = t->list[i];
         price(t, w);
         if (w->fixed || w->block == 1) continue;
-        const double risk = risk_of(w), lack = risk > w->purse ? risk - w->purse : 0;
-        if (lack <= left && lack <= CAP * w->worst - w->drawn) left -= lack;
+        const double rest = lend(w, risk_of(w), left);
+        if (rest >= 0) left = rest;
         else w->barred = changed = true;
     }
     return changed;
@@ -188,7 +208,7 @@ static bool bar_the_poor(table *t)
  */
 static void find_worst(const table *t, wager *w)
 {
-    if (w->limit < 2) return;
+    if (w->limit < 2 || (w->limit < TRIAL_BLOCK && w->worst > 0)) return;
     const int block = w->limit < TRIAL_BLOCK ? w->limit : TRIAL_BLOCK, rows = t->others + t->n;
     w->worst = cost_pass(t->cost, rows + block - 1, t->context) -
                cost_pass(t->cost, rows, t->context) + cost_draft(t->cost, block);
@@ -214,16 +234,15 @@ void wager_choose(cost *c, wager *const *list, int n, int others, int context)
 
 static void learn(float *of, int accepted, int drafts, bool cut, float weight)
 {
-    for (int j = 0; j < accepted; j++) of[j] += weight * (1 - of[j]);
+    const int up = accepted == drafts && drafts > 0 ? WAGER_DRAFTS : accepted;
+    for (int j = 0; j < up; j++) of[j] += weight * (1 - of[j]);
     if (accepted < drafts && !cut) of[accepted] -= weight * of[accepted];
 }
 
-/* Nobody pays for a block that was asked for. */
-static void book(wager *w, int accepted)
+static void add_to_purse(wager *w, double seconds)
 {
-    const double gain = accepted * w->alone - w->extra, most = CAP * w->worst;
-    if (w->fixed) return;
-    w->purse += (gain > 0 ? gain / 2 : gain) + INCOME * (accepted + 1) * w->alone;
+    const double most = CAP * w->worst;
+    w->purse += seconds;
     if (w->purse < 0) {
         w->drawn -= w->purse;
         w->bank->purse += w->purse;
@@ -234,6 +253,38 @@ static void book(wager *w, int accepted)
     }
 }
 
+bool wager_pay(wager *w, double seconds)
+{
+    if (w->fixed) return true;
+    if (lend(w, seconds, w->bank->purse) < 0) return false;
+    add_to_purse(w, -seconds);
+    return true;
+}
+
+/* What copies gain pays for copies alone. */
+static double book_copies(wager *w, double gain)
+{
+    const double most = CAP * w->worst;
+    double rest = 0;
+    w->copied += gain;
+    if (w->copied > most) w->copied = most;
+    if (w->copied < 0) {
+        rest = w->copied;
+        w->copied = 0;
+    }
+    return rest;
+}
+
+/* Nobody pays for a block that was asked for. */
+static void book(wager *w, int accepted)
+{
+    double gain = accepted * w->alone - w->extra;
+    if (w->fixed) return;
+    if (gain > 0) gain /= 2;
+    if (is_copied(w)) gain = book_copies(w, gain);
+    add_to_purse(w, gain + INCOME * (accepted + 1) * w->alone);
+}
+
 void wager_settle(wager *w, int accepted, bool cut)
 {
     const int drafts = w->block - 1;
@@ -241,6 +292,7 @@ void wager_settle(wager *w, int accepted, bool cut)
     w->plain_run = drafts ? 0 : w->plain_run + 1;
     w->drafted_run = drafts ? w->drafted_run + 1 : 0;
     w->last = w->block;
+    if (drafts && accepted == drafts && !is_copied(w)) w->proven = true;
     learn(w->chances.of[w->part], accepted, drafts, cut, OWN_WEIGHT);
     learn(w->bank->chances.of[w->part], accepted, drafts, cut, COMMON_WEIGHT);
 }

@@ -3,12 +3,13 @@
  *
  * Blocks are chosen for the most expected tokens per second: acceptance from averages of each
  * sequence, time from measured costs. Estimates can be wrong, so none is trusted for the guarantee.
- * Every drafted step is settled in seconds against the pass without its drafts. A purse receives 1
- * % of the decode time and half of each gain, and pays each loss; what it lacks is lent by a bank
- * that all sequences share, up to 16 worst cases (all drafts refused) for each. The bank starts
- * with two and receives what is left of purses. A step drafts only while purse and bank cover its
- * worst case. Hence, by these costs and whatever the drafter does, decode time of all sequences
- * <= 1.01 x plain time + two worst cases, and of each <= 1.01 x plain time + 16. */
+ * Every drafted step is settled in seconds against the pass without its drafts. A purse receives
+ * 1.6 % of the decode time and half of each gain, and pays each loss and the upkeep of the
+ * drafter's context; what it lacks is lent by a bank that all sequences share, up to 3 worst cases
+ * (all drafts refused) for each. The bank starts with 1.7 and receives what is left of purses. What
+ * copies gain pays for copies alone. A step drafts only while all that covers its worst case.
+ * Hence, by these costs and whatever the drafter does, decode time of all sequences <= 1.016 x
+ * plain time + 1.7 worst cases, and of each <= 1.016 x plain time + 3. */
 #ifndef ENGINE_WAGER_H
 #define ENGINE_WAGER_H
 #include "engine/cost.h"
@@ -42,14 +43,18 @@ typedef struct wager {
     wager_bank *bank;
     double purse;    /* seconds */
     double drawn;    /* from the bank */
+    double copied;   /* seconds that copies have gained: they may lose these */
     int last;        /* block of the step before */
     int plain_run;   /* plain steps in a row */
     int drafted_run; /* drafted steps in a row */
+    bool proven;     /* all drafts of a step were right */
     /* set for each step */
     wager_part part;
-    int limit;  /* most rows; 1: it cannot draft */
-    bool fixed; /* its block is `limit`, not to be chosen */
-    int sure;   /* first drafts that cannot be refused: they are no risk */
+    int limit;      /* most rows; 1: it cannot draft */
+    bool fixed;     /* its block is `limit`, not to be chosen */
+    int sure;       /* first drafts that cannot be refused: they are no risk */
+    int waiting;    /* rows that the drafter must be given before it can draft */
+    double reserve; /* seconds that a lost step must leave for wager_pay */
     /* chosen */
     int block;
     double alone, extra; /* seconds of the pass without its drafts; what they add */
@@ -67,4 +72,6 @@ void wager_choose(cost *c, wager *const *list, int n, int others, int context);
 /* The step is over: `accepted` drafts of block - 1; `cut`: it ended early, so that the first
  * refused draft tells nothing. The bank's chances learn too, slower. */
 void wager_settle(wager *w, int accepted, bool cut);
+/* Pays what the drafter costs beside drafting, if purse and bank allow; a fixed block is free. */
+bool wager_pay(wager *w, double seconds);
 #endif
