@@ -168,9 +168,10 @@ static void compare(verify *v, int i, const char *way, int from, const tokens *g
              at < n ? want[at] : -1, from + got->n, from + n);
 }
 
-static status run_and_compare(verify *v, int i, int block, const char *way, error *e)
+static status run_and_compare(verify *v, int i, int block, bool copy, const char *way, error *e)
 {
-    const ingot_sampling s = manner(v, i % MANNERS, block);
+    ingot_sampling s = manner(v, i % MANNERS, block);
+    s.no_copy = !copy;
     ingot_request *r;
     tokens got;
     TRY(submit(v, i / MANNERS, &s, &r, e));
@@ -206,13 +207,18 @@ static status run_plain(verify *v, error *e)
     return s;
 }
 
-static status run_all(verify *v, int block, const char *way, error *e)
+static status run_all_with(verify *v, int block, bool copy, const char *way, error *e)
 {
     for (int i = 0; i < v->n * MANNERS; i++) {
-        TRY(run_and_compare(v, i, block, way, e));
+        TRY(run_and_compare(v, i, block, copy, way, e));
         progress_draw(&v->s->bar, way, (uint64_t)i + 1, (uint64_t)(v->n * MANNERS));
     }
     return OK;
+}
+
+static status run_all(verify *v, const char *way, error *e)
+{
+    return run_all_with(v, INGOT_BLOCK_AUTO, true, way, e);
 }
 
 static status run_blocks(verify *v, error *e)
@@ -222,9 +228,10 @@ static status run_blocks(verify *v, error *e)
     ingot_model_get_info(v->s->model, &info);
     for (int block = 2; block <= info.max_block; block++) {
         snprintf(way, sizeof way, "block %d", block);
-        TRY(run_all(v, block, way, e));
+        TRY(run_all_with(v, block, false, way, e));
     }
-    return run_all(v, INGOT_BLOCK_AUTO, "block auto, with copies", e);
+    TRY(run_all_with(v, info.max_block, true, "copies of a whole block", e));
+    return run_all(v, "block auto, with copies", e);
 }
 
 static status run_chunks(verify *v, error *e)
@@ -236,7 +243,7 @@ static status run_chunks(verify *v, error *e)
         o.chunk = chunks[i];
         snprintf(way, sizeof way, "chunks of %d", chunks[i]);
         TRY(restart(v, &o, e));
-        TRY(run_all(v, INGOT_BLOCK_AUTO, way, e));
+        TRY(run_all(v, way, e));
     }
     return OK;
 }
@@ -307,7 +314,7 @@ static status run_resumed(verify *v, const char *dir, error *e)
         TRY(first_half(v, i, e));
         if (!dir) TRY(second_half(v, i, way, e));
     }
-    TRY(run_all(v, INGOT_BLOCK_AUTO, "filling the cache", e));
+    TRY(run_all(v, "filling the cache", e));
     if (dir) TRY(restart(v, &o, e));
     for (int i = 0; dir && i < v->n * MANNERS; i++) TRY(second_half(v, i, way, e));
     if (v->halved && !v->resumed && v->out->identical) {
@@ -315,7 +322,7 @@ static status run_resumed(verify *v, const char *dir, error *e)
         snprintf(v->out->difference, sizeof v->out->difference,
                  "%s: nothing was found of %d answers that had been begun", way, v->halved);
     }
-    return run_all(v, INGOT_BLOCK_AUTO, way, e);
+    return run_all(v, way, e);
 }
 
 static status remove_one(void *arg, const char *name, error *e)
