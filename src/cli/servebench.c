@@ -8,7 +8,7 @@
 #include "base/banned.h"
 
 enum { MOST_TURNS = 64 };
-const int servebench_counts[SERVEBENCH_COUNTS] = { 1, 2, 4 };
+const int servebench_counts[SERVEBENCH_COUNTS] = { 1, 2, 4, 8 };
 
 static status submit(const setup *s, int number, int max_tokens, ingot_request **r, error *e)
 {

@@ -6,8 +6,8 @@
 #define CLI_SERVEBENCH_H
 #include "cli/setup.h"
 
-enum { SERVEBENCH_COUNTS = 3, SERVEBENCH_MOST = 4 };
-extern const int servebench_counts[SERVEBENCH_COUNTS]; /* 1 2 4 */
+enum { SERVEBENCH_COUNTS = 4, SERVEBENCH_MOST = 8 };
+extern const int servebench_counts[SERVEBENCH_COUNTS]; /* 1 2 4 8 */
 
 typedef struct servebench_result {
     double tok_s[SERVEBENCH_COUNTS], spread[SERVEBENCH_COUNTS]; /* of all requests together */
