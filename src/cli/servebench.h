@@ -1,7 +1,7 @@
 /* servebench.h - several requests at once: what all of them together get, against one alone.
  *
- * Answers of a fixed length to prompts that differ, through the public interface; counts of
- * requests are timed in turns, from the first submission to the last token. */
+ * Plain answers of a fixed length to short prompts that differ, through the public interface;
+ * counts of requests are timed in turns, from the first submission to the last token. */
 #ifndef CLI_SERVEBENCH_H
 #define CLI_SERVEBENCH_H
 #include "cli/setup.h"
