@@ -559,23 +559,43 @@ static void try_job(scheduler *g, int *n_jobs, sequence *s, int rows)
     if (add_job(g, n_jobs, s, rows, NULL)) g->starved = true;
 }
 
-/* Equal shares for all that prefill, what one does not need going to the others; the order turns,
- * so that nobody is last for ever. Scoring rows all have logits, which bounds their number. */
+/* Rows for each that prefills, the same for all but those that need fewer; *left is what is left of
+ * the budget then, less than a row for each of the others. */
+static int share_of(const scheduler *g, int budget, int *left)
+{
+    int share = 0;
+    for (*left = budget;;) {
+        int hungry = 0, used = 0;
+        for (int i = 0; i < g->n_running; i++) {
+            const sequence *s = g->running[i];
+            hungry += s->block == 0 && chunk_of(g, s, budget) > share;
+        }
+        if (hungry == 0 || *left < hungry) return share;
+        const int next = share + *left / hungry;
+        for (int i = 0; i < g->n_running; i++)
+            if (g->running[i]->block == 0)
+                used += chunk_of(g, g->running[i], next) - chunk_of(g, g->running[i], share);
+        *left -= used;
+        share = next;
+    }
+}
+
+/* The order turns, so that nobody is last for ever. Scoring rows all have logits, which bounds
+ * their number. */
 static void add_prefill_jobs(scheduler *g, int *n_jobs, int budget, int logits)
 {
-    int left = 0;
-    for (int i = 0; i < g->n_running; i++) left += g->running[i]->block == 0;
+    int left;
+    const int share = share_of(g, budget, &left);
     g->turn++;
-    for (int i = 0; i < g->n_running && budget > 0; i++) {
+    for (int i = 0; i < g->n_running; i++) {
         sequence *s = g->running[(g->turn + (unsigned)i) % (unsigned)g->n_running];
         if (s->block > 0) continue;
-        int most = (budget + left - 1) / left;
-        left--;
+        int most = share + (left > 0);
         if (s->params->score && most > logits) most = logits;
         const int rows = chunk_of(g, s, most);
         if (rows == 0) continue;
         if (s->params->score) logits -= rows;
-        budget -= rows;
+        left -= rows > share;
         try_job(g, n_jobs, s, rows);
     }
 }

@@ -1,0 +1,113 @@
+/* Who gets the rows of a step: counted, not timed. */
+#include "engine/scheduler.h"
+#include "model_fixture.h"
+
+enum { CHUNK = 64, LONG = 1500, SHORT = 8, OUTPUT = 24 };
+
+typedef struct bench {
+    fixture f;
+    tokenizer *t;
+    scheduler *g;
+} bench;
+
+static void open_bench(bench *b, int parallel)
+{
+    error e;
+    fixture_open(&b->f, (fixture_options){ .folder = NUGGET "king", .kv = KV_F16 });
+    EXPECT_OK(tokenizer_open(&b->t, NUGGET "king", &e), e);
+    const scheduler_options o = {
+        .parts = { .king = b->f.k, .tokenizer = b->t, .compute = { .threads = 1 } },
+        .context = 2048,
+        .total_context = 2048 * parallel,
+        .parallel = parallel,
+        .kv = KV_F16,
+        .chunk = CHUNK
+    };
+    EXPECT_OK(scheduler_new(&b->g, &o, &e), e);
+}
+
+static void close_bench(bench *b)
+{
+    scheduler_free(b->g);
+    tokenizer_close(b->t);
+    fixture_close(&b->f);
+}
+
+static request *add(bench *b, int n_prompt)
+{
+    error e;
+    int32_t prompt[LONG];
+    sequence *s;
+    request *r;
+    for (int i = 0; i < n_prompt; i++) prompt[i] = 300 + i * 7 % 3000;
+    const request_params p = { .prompt = prompt,
+                               .n_prompt = n_prompt,
+                               .n = 1,
+                               .max_tokens = OUTPUT,
+                               .block = REQUEST_BLOCK_PLAIN,
+                               .top_logprobs = -1,
+                               .think_open = -1,
+                               .think_close = -1,
+                               .call_open = -1,
+                               .call_close = -1 };
+    EXPECT_OK(request_new(&r, &p, NULL, &e), e);
+    EXPECT_OK(sequence_new(&s, r, 0, scheduler_bench(b->g), &e), e);
+    scheduler_add(b->g, s);
+    return r;
+}
+
+static request_progress progress_of(request *r)
+{
+    request_progress p;
+    request_read(r, 0, &p);
+    return p;
+}
+
+/* A prompt that comes while a long one is read has its first token after the step it meets, at the
+ * longest a chunk, and one of its own; from then on a token comes with every step, and the long one
+ * still goes on in each. */
+TEST(E4_a_short_prompt_behind_a_long_one_waits_for_two_chunks)
+{
+    bench b;
+    open_bench(&b, 2);
+    request *first = add(&b, LONG);
+    for (int i = 1; i <= 3; i++) {
+        EXPECT(scheduler_step(b.g));
+        EXPECT_INT(progress_of(first).prompt_done, i * CHUNK);
+    }
+    request *second = add(&b, SHORT);
+    EXPECT(scheduler_step(b.g));
+    EXPECT_INT(progress_of(second).n_ids, 1);
+    EXPECT_INT(progress_of(first).prompt_done, 4 * CHUNK - SHORT);
+    for (int i = 2; i <= OUTPUT; i++) {
+        const int before = progress_of(first).prompt_done;
+        EXPECT(scheduler_step(b.g));
+        EXPECT_INT(progress_of(second).n_ids, i);
+        EXPECT(progress_of(first).prompt_done > before || before == LONG);
+    }
+    scheduler_cancel_all(b.g);
+    request_release(first);
+    request_release(second);
+    close_bench(&b);
+}
+
+/* Prompts that come together get equal shares, and what one does not need goes to the others. */
+TEST(prompts_share_a_step_equally)
+{
+    bench b;
+    open_bench(&b, 4);
+    request *r[4];
+    for (int i = 0; i < 4; i++) r[i] = add(&b, i == 0 ? SHORT : LONG);
+    EXPECT(scheduler_step(b.g));
+    EXPECT_INT(progress_of(r[0]).n_ids, 1);
+    int rows = SHORT;
+    for (int i = 1; i < 4; i++) {
+        const int done = progress_of(r[i]).prompt_done;
+        EXPECT(done >= CHUNK / 4 && done <= CHUNK / 2);
+        rows += done;
+    }
+    EXPECT_INT(rows, CHUNK);
+    scheduler_cancel_all(b.g);
+    for (int i = 0; i < 4; i++) request_release(r[i]);
+    close_bench(&b);
+}
