@@ -399,8 +399,38 @@ static void begin_state(grammar *g)
     g->accepting = false;
 }
 
+/* Which nodes lead to the end of their rule: what follows is mostly built first, so few rounds do.
+ */
+static bool every_rule_ends(grammar *g, int start)
+{
+    const int *rules = g->rules.ptr;
+    bool *ends = mem_array(g->nodes.len, sizeof *ends), all, changed = true;
+    if (!ends) {
+        g->failed = E_NOMEM;
+        return true;
+    }
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < g->nodes.len; i++) {
+            const node *n = node_at(g, (int)i);
+            const bool is = n->kind == NODE_RETURN  ? true
+                            : n->kind == NODE_SET   ? ends[n->next]
+                            : n->kind == NODE_SPLIT ? ends[n->next] || ends[n->other]
+                                                    : ends[n->next] && ends[rules[n->other]];
+            changed |= is != ends[i];
+            ends[i] = is;
+        }
+    }
+    all = ends[start];
+    for (size_t i = 0; i < g->rules.len; i++) all &= ends[rules[i]];
+    mem_free(ends);
+    return all;
+}
+
 status grammar_finish(grammar *g, int start, error *e)
 {
+    if (!g->failed && !every_rule_ends(g, start))
+        return error_set(e, E_ARG, "grammar: a part of it stands for no text that ends");
     begin_state(g);
     if (!g->failed) follow(g, start, -1);
     const int first = g->failed ? GRAMMAR_DEAD : intern_state(g);

@@ -164,7 +164,11 @@ TEST(R041_what_is_not_supported_is_refused_with_its_path)
           "schema: oneOf" },
         { "{\"required\":[\"a\"]}", "schema: required" },
         { "[1]", "schema: found array" },
-        { "{\"$ref\":\"#\"}", "grammar: it allows no text" },
+        { "{\"$ref\":\"#\"}", "grammar: a part of it stands for no text that ends" },
+        { "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/properties/a\"}}}",
+          "grammar: a part of it stands for no text that ends" },
+        { "{\"type\":\"array\",\"items\":{\"$ref\":\"#\"},\"minItems\":1}",
+          "grammar: a part of it stands for no text that ends" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_doc *doc;
