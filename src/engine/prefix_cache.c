@@ -149,7 +149,7 @@ bool prefix_cache_evict(prefix_cache *c)
 
 /* ---- looking up ---- */
 
-const prefix_entry *prefix_cache_find(prefix_cache *c, const int32_t *tokens, int n)
+const prefix_entry *prefix_cache_find(prefix_cache *c, const int32_t *tokens, int n, int *known)
 {
     prefix_entry *best = NULL;
     int agree = 0;
@@ -161,6 +161,7 @@ const prefix_entry *prefix_cache_find(prefix_cache *c, const int32_t *tokens, in
         if (same == p->image.n && (!best || p->image.n > best->image.n)) best = p;
     }
     const int found = best ? best->image.n : 0;
+    *known = agree;
     c->stats.lookups++;
     c->stats.hits += best != NULL;
     c->stats.partial += best && agree > found;

@@ -14,8 +14,8 @@
 #include "engine/prefix_disk.h"
 
 enum {
-    PREFIX_LEAST = 16,   /* tokens that an entry must save beyond the next shorter one */
-    PREFIX_TURN = 256,   /* tokens of a first turn that is worth an entry of its own */
+    PREFIX_LEAST = 16, /* tokens that an entry must save beyond the next shorter one */
+    PREFIX_TURN = 256, /* tokens of a first turn, or in common with an entry, that are worth one */
     PREFIX_STRIDE = 2048 /* positions between the entries of a long prompt */
 };
 
@@ -52,15 +52,16 @@ prefix_fetch prefix_cache_fetch(prefix_cache *c, const int32_t *tokens, int n);
 bool prefix_cache_arriving(const prefix_cache *c);
 
 /* Longest entry that is a prefix of tokens[0, n) and leaves at least one of them to run; NULL:
- * none. Borrowed until the next call that adds or evicts. */
-const prefix_entry *prefix_cache_find(prefix_cache *c, const int32_t *tokens, int n);
+ * none. Borrowed until the next call that adds or evicts. *known: how many of the tokens any entry
+ * begins with. */
+const prefix_entry *prefix_cache_find(prefix_cache *c, const int32_t *tokens, int n, int *known);
 int prefix_cache_len(const prefix_entry *e);
 /* Puts the entry into a state; the drafter's context (may be NULL) follows or begins empty at that
  * position. */
 status prefix_cache_restore(const prefix_entry *p, state *s, draft_state *d, error *e);
 typedef enum prefix_kind {
     PREFIX_PASSING, /* on the way through a long prompt: kept in memory only */
-    PREFIX_END,     /* of a prompt's messages, of a reply, or of what was cancelled */
+    PREFIX_END,     /* of a prompt's messages, of a reply, of what was cancelled or is shared */
     PREFIX_FIRST    /* of the first turn: shared by many conversations, goes last */
 } prefix_kind;
 

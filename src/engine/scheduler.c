@@ -379,7 +379,8 @@ static void begin_state(scheduler *g, sequence *s)
         if (at->draft && f->draft) drafter_state_copy(at->draft, f->draft);
         else if (at->draft) drafter_state_reset(at->draft, state_len(at->state));
     } else {
-        const prefix_entry *p = prefix_cache_find(g->cache, s->tokens, s->n_tokens);
+        const prefix_entry *p = prefix_cache_find(g->cache, s->tokens, s->n_tokens, &s->parting);
+        if (s->parting < PREFIX_TURN + (p ? prefix_cache_len(p) : 0)) s->parting = 0;
         if (p) st = prefix_cache_restore(p, at->state, at->draft, NULL);
     }
     if (st) { /* a cold start is slower and otherwise the same */
@@ -507,7 +508,8 @@ static int rows_of_decoding(const scheduler *g)
 }
 
 /* Where the prefill of a sequence must pause after position `at`, because its state is wanted
- * there: the fork of its choices, the ends of its first and last message, and strides between. */
+ * there: the fork of its choices, the ends of its first and last message, where it parts from an
+ * earlier prompt (what two have in common a third may have), and strides between. */
 static int next_pause(const scheduler *g, const sequence *s, int at)
 {
     const request_params *p = s->params;
@@ -516,6 +518,7 @@ static int next_pause(const scheduler *g, const sequence *s, int at)
     if (!g->caching || p->score) return pause;
     const int stride = (at / PREFIX_STRIDE + 1) * PREFIX_STRIDE;
     if (stride < pause) pause = stride;
+    if (s->parting > at && s->parting < pause) pause = s->parting;
     if (p->n_marks == 0) return pause;
     const int first = p->marks[0], last = p->marks[p->n_marks - 1];
     if (first >= PREFIX_TURN && first > at && first < pause) pause = first;
@@ -647,11 +650,12 @@ static void keep_prefix(scheduler *g, sequence *s)
     if (!g->caching || p->score) return;
     const bool first = p->n_marks > 1 && at == p->marks[0] && at >= PREFIX_TURN;
     const bool last = p->n_marks > 0 && at == p->marks[p->n_marks - 1];
-    if (first || last || at % PREFIX_STRIDE == 0)
+    const bool shared = s->parting > 0 && at == s->parting;
+    if (first || last || shared || at % PREFIX_STRIDE == 0)
         prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft,
-                         first  ? PREFIX_FIRST
-                         : last ? PREFIX_END
-                                : PREFIX_PASSING);
+                         first            ? PREFIX_FIRST
+                         : last || shared ? PREFIX_END
+                                          : PREFIX_PASSING);
 }
 
 static void settle_prefill(scheduler *g, sequence *s, const king_job *job)

@@ -46,6 +46,7 @@ struct sequence {
     int32_t *tokens; /* the slot's */
     int n_tokens, n_prompt;
     int prefill_end; /* rows below it are prefilled */
+    int parting;     /* an earlier prompt had the same tokens up to here; 0: nothing to keep */
     bool ended;
     bool fetching; /* it waits, or has waited, for a beginning that came from the disk */
 

@@ -110,6 +110,30 @@ TEST(R048_R049_a_change_keeps_what_stands_before_it)
 }
 
 /* A prompt that has all tokens of an entry but the last is another prompt. */
+/* Prompts without messages that share their beginning: the second finds where they part, the third
+ * goes on from there. */
+TEST(R048_what_two_prompts_share_the_third_resumes)
+{
+    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_engine *cold = start(m, 1, 0), *warm = start(m, 1, 64 << 20);
+    static int32_t ids[900];
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.tokens = ids;
+    p.n_tokens = 900;
+    fill(ids, 900, 1);
+    for (int i = 0; i < 3; i++) {
+        fill(ids + 700, 200, 10 + (uint32_t)i);
+        EXPECT_INT(compare(cold, warm, &p, 8, NULL), i < 2 ? 0 : 700);
+    }
+    fill(ids + 200, 700, 20); /* too little in common */
+    EXPECT_INT(compare(cold, warm, &p, 8, NULL), 0);
+    fill(ids + 200, 700, 21);
+    EXPECT_INT(compare(cold, warm, &p, 8, NULL), 0);
+    ingot_engine_stop(cold);
+    ingot_engine_stop(warm);
+    ingot_model_close(m);
+}
+
 TEST(R052_one_other_token_is_another_prompt)
 {
     static int32_t ids[512];
