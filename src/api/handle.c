@@ -5,6 +5,7 @@
 #include "api/handle.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/sysmem.h"
 #include "base/banned.h"
 
 enum { MAX_TEMPLATE = 32 << 20 };
@@ -125,7 +126,7 @@ static status check_memory(const ingot_model *m, error *e)
 {
     const double of_king = (double)pack_text_bytes(m->king_pack) * 1e-9;
     const double of_drafter = m->drafter_pack ? (double)pack_text_bytes(m->drafter_pack) * 1e-9 : 0;
-    const double room = (double)mem_available() * 1e-9;
+    const double room = (double)sysmem_available() * 1e-9;
     if (of_king + of_drafter <= room) return OK;
     return error_set(e, E_NOMEM,
                      "%s: weights take %.2f GB and those of the drafter %.2f GB, %.2f GB are "

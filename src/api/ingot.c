@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sysmem.h"
 #include "engine/gbnf.h"
 #include "base/banned.h"
 
@@ -271,7 +272,7 @@ static size_t bytes_with(const scheduler_options *o, int context, int total)
  * other programs come and go. */
 static void choose_context(scheduler_options *o, int most)
 {
-    const size_t room = mem_available();
+    const size_t room = sysmem_available();
     int n = most;
     while (n / 2 >= LEAST_CONTEXT &&
            ((o->total_context && n > o->total_context) || bytes_with(o, n, n) > room))
@@ -284,7 +285,7 @@ static void choose_context(scheduler_options *o, int most)
 static void choose_total(scheduler_options *o)
 {
     const int one = o->context;
-    const size_t rest = bytes_with(o, one, 0), available = mem_available();
+    const size_t rest = bytes_with(o, one, 0), available = sysmem_available();
     const size_t room = available > rest ? (available - rest) / 10 * 9 : 0;
     int64_t total = (int64_t)one * o->parallel;
     if (total > INT32_MAX / 2) total = INT32_MAX / 2;
@@ -296,7 +297,7 @@ static void choose_total(scheduler_options *o)
 static status check_memory(const scheduler_options *o, error *e)
 {
     const double gb = 1e-9, need = (double)scheduler_bytes(o) * gb;
-    const double room = (double)mem_available() * gb;
+    const double room = (double)sysmem_available() * gb;
     if (need <= room) return OK;
     return error_set(e, E_NOMEM,
                      "engine: context %d (%d of all requests), parallel %d, prefix cache %.2f GB: "

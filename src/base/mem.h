@@ -24,8 +24,4 @@ int64_t mem_count(void); /* calls of mem_alloc and its kin so far */
 int64_t mem_live(void);  /* allocations not freed yet */
 /* the nth allocation from now fails, and every later one, until n = 0 resets */
 void mem_fail_after(int64_t n);
-size_t mem_peak_rss(void); /* bytes, of the process */
-size_t mem_rss(void);
-/* bytes this process may still use: physical memory and cgroup limit considered */
-size_t mem_available(void);
 #endif

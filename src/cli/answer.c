@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/jsonw.h"
-#include "base/mem.h"
+#include "base/sysmem.h"
 #include "cli/setup.h"
 #include "base/banned.h"
 
@@ -193,7 +193,7 @@ void answer_stats(const answer *a, const ingot_model *m)
     ingot_model_info info;
     ingot_model_get_info(m, &info);
     char peak[32];
-    progress_bytes(peak, mem_peak_rss());
+    progress_bytes(peak, sysmem_peak_rss());
     fprintf(stderr, "machine    %s, %d threads (%s), peak memory %s\n", info.tier, info.threads,
             info.threads_why, peak);
 }
@@ -239,7 +239,7 @@ static void json_timing(jsonw *w, const ingot_usage *u)
     jsonw_key(w, "prefill_s"), jsonw_fixed(w, u->prefill_s, 6);
     jsonw_key(w, "decode_s"), jsonw_fixed(w, u->decode_s, 6);
     jsonw_key(w, "plain_s"), jsonw_fixed(w, u->plain_s, 6);
-    jsonw_key(w, "peak_rss_bytes"), jsonw_u64(w, mem_peak_rss());
+    jsonw_key(w, "peak_rss_bytes"), jsonw_u64(w, sysmem_peak_rss());
     jsonw_end_object(w);
 }
 

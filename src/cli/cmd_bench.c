@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/jsonw.h"
-#include "base/mem.h"
+#include "base/sysmem.h"
 #include "cli/cmd.h"
 #include "cli/draftbench.h"
 #include "cli/servebench.h"
@@ -232,7 +232,7 @@ static void print_text(const bench *b)
     if (b->against)
         printf("\nagainst  %.2f s, this program %.2f s: %.2f times as fast\n", b->peer_s, b->own_s,
                b->peer_s / b->own_s);
-    progress_bytes(peak, mem_peak_rss());
+    progress_bytes(peak, sysmem_peak_rss());
     printf("\nmemory   %s at the most\n", peak);
 }
 
@@ -380,7 +380,7 @@ static status print_json(const bench *b, error *e)
     }
     jsonw_key(&w, "memory");
     jsonw_object(&w);
-    member_int(&w, "rss_peak", (int64_t)mem_peak_rss());
+    member_int(&w, "rss_peak", (int64_t)sysmem_peak_rss());
     jsonw_end_object(&w);
     jsonw_end_object(&w);
     buf_char(&out, '\n');

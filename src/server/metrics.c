@@ -2,7 +2,7 @@
  * docs/http-api.md lists them. */
 #include "server/metrics.h"
 
-#include "base/mem.h"
+#include "base/sysmem.h"
 #include "base/banned.h"
 
 static const double bounds[METRICS_BUCKETS] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
@@ -108,7 +108,8 @@ static void write_engine(const ingot_stats *s, buf *out)
                (unsigned long long)s->drafter_bytes);
     buf_printf(out, "ingot_memory_bytes{kind=\"engine\"} %llu\n",
                (unsigned long long)s->engine_bytes);
-    buf_printf(out, "ingot_memory_bytes{kind=\"resident\"} %llu\n", (unsigned long long)mem_rss());
+    buf_printf(out, "ingot_memory_bytes{kind=\"resident\"} %llu\n",
+               (unsigned long long)sysmem_rss());
 }
 
 void metrics_write(const metrics *m, const char *const *route_names, ingot_engine *g,

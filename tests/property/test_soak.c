@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/sysmem.h"
 #include "nugget.h"
 
 enum {
@@ -128,7 +129,7 @@ static void note_end(soak *s, bool cut)
     pthread_mutex_lock(&s->lock);
     s->done++;
     s->cancelled += cut;
-    const size_t rss = mem_rss();
+    const size_t rss = sysmem_rss();
     if (s->done == s->each * CLIENTS / 5) s->early_rss = rss;
     if (rss > s->peak_rss) s->peak_rss = rss;
     s->late_rss = rss;

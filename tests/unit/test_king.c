@@ -2,6 +2,7 @@
  * tests/property/test_exactness.c. */
 #include "model_fixture.h"
 #include "random_pack.h"
+#include "base/sysmem.h"
 
 static const int taps[] = { 0, 3 };
 
@@ -253,10 +254,10 @@ TEST(R098_loading_does_not_double_memory)
     king *k;
     EXPECT_OK(compute_open(&c, &(compute_options){ .threads = 2 }, &e), e);
     EXPECT_OK(pack_open(&source, p.dir, NULL, &e), e);
-    const size_t before = mem_rss();
+    const size_t before = sysmem_rss();
     EXPECT_OK(king_open(&k, source, c, &(load_options){ .mode = COMPUTE_INT8 }, &e), e);
-    const size_t tiles = king_tile_bytes(k), grown = mem_rss() - before,
-                 peak = mem_peak_rss() - before;
+    const size_t tiles = king_tile_bytes(k), grown = sysmem_rss() - before,
+                 peak = sysmem_peak_rss() - before;
     EXPECT(tiles > 100 << 20);
     if (grown > tiles + tiles / 10) FAIL("resident %zu, want at most 1.1 x %zu", grown, tiles);
     if (peak > tiles + tiles / 10 + (64 << 20)) FAIL("peak %zu for %zu of tiles", peak, tiles);
