@@ -207,7 +207,7 @@ static status take_name(file_writer *w, error *e)
         if (!w->nameless && w->fd >= 0) return OK;
         if (errno != EEXIST) break;
     }
-    return io_error(e, w->beside, "create");
+    return io_error(e, w->path, "create");
 }
 
 static status open_beside(file_writer *w, error *e)
@@ -395,8 +395,8 @@ status file_want_space(const char *folder, uint64_t bytes, error *e)
     if (statvfs(folder, &s) != 0) return OK; /* not known: the write will tell */
     const uint64_t room = (uint64_t)s.f_bavail * s.f_frsize;
     if (room >= bytes) return OK;
-    return error_set(e, E_LIMIT, "%s: %.2f GB free, want %.2f GB", folder, (double)room / 1e9,
-                     (double)bytes / 1e9);
+    return error_set(e, E_LIMIT, "%s: %.1f MB free, want %.1f MB", folder, (double)room / 1e6,
+                     (double)bytes / 1e6);
 }
 
 status file_make_dirs(const char *path, error *e)
@@ -409,8 +409,11 @@ status file_make_dirs(const char *path, error *e)
         if (i < len && path[i] != '/') continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && !file_is_dir(part))
-            return io_error(e, part, "create the folder");
+        if (mkdir(part, 0777) == 0) continue;
+        const int why = errno;
+        if (file_is_dir(part)) continue;
+        errno = why;
+        return io_error(e, part, "create the folder");
     }
     return OK;
 }

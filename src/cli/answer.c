@@ -89,11 +89,11 @@ static void take(answer *a, const ingot_event *ev)
     case INGOT_THINKING: thinking(a, ev); break;
     case INGOT_TOOL_BEGIN:
         call_begin(a, ev);
-        print_text(a, a->printed ? "\n" : "");
+        print_text(a, a->printed ? "\ntool call: " : "tool call: ");
         print(a, ev->text, ev->len);
-        print_text(a, " ");
         break;
     case INGOT_TOOL_ARGUMENTS:
+        print_text(a, a->arguments.len ? "" : " ");
         buf_put(&a->arguments, ev->text, ev->len);
         print(a, ev->text, ev->len);
         break;

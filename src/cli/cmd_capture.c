@@ -2,9 +2,9 @@
  * with --tables the matrices that a drafter shares with its king. */
 #include <stdio.h>
 
-#include "base/jsonw.h"
 #include "cli/answers.h"
 #include "cli/cmd.h"
+#include "cli/result.h"
 #include "tools/capture.h"
 #include "tools/tables.h"
 #include "base/banned.h"
@@ -72,24 +72,16 @@ static status ask(capturing *p, sequences *out, error *e)
 
 static status print_report(const capture_options *o, const capture_report *r, error *e)
 {
-    buf out;
-    jsonw w;
+    result out;
     uint64_t bytes = 0;
     file_size(o->out, &bytes);
-    buf_init(&out, 1 << 20);
-    jsonw_init(&w, &out);
-    jsonw_object(&w);
-    jsonw_key(&w, "out"), jsonw_text(&w, o->out);
-    jsonw_key(&w, "sequences"), jsonw_i64(&w, r->sequences);
-    jsonw_key(&w, "tokens"), jsonw_u64(&w, r->tokens);
-    if (o->given) jsonw_key(&w, "answer_tokens"), jsonw_u64(&w, r->answer_tokens);
-    jsonw_key(&w, "bytes"), jsonw_u64(&w, bytes);
-    jsonw_end_object(&w);
-    buf_char(&out, '\n');
-    const status s = buf_status(&out, "result", e);
-    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
-    buf_free(&out);
-    return s;
+    result_begin(&out);
+    jsonw_key(&out.w, "out"), jsonw_text(&out.w, o->out);
+    jsonw_key(&out.w, "sequences"), jsonw_i64(&out.w, r->sequences);
+    jsonw_key(&out.w, "tokens"), jsonw_u64(&out.w, r->tokens);
+    if (o->given) jsonw_key(&out.w, "answer_tokens"), jsonw_u64(&out.w, r->answer_tokens);
+    jsonw_key(&out.w, "bytes"), jsonw_u64(&out.w, bytes);
+    return result_end(&out, OK, e);
 }
 
 static status run_capture(capturing *p, error *e)

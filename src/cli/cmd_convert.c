@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cli/cmd.h"
+#include "cli/result.h"
 #include "cli/setup.h"
 #include "tools/convert.h"
 #include "base/banned.h"
@@ -34,6 +35,15 @@ static status run(void *arg, error *e)
                           : convert_to_pack(c->source, c->target, &c->o, &r, e);
     progress_clear(bar);
     TRY(s);
+    if (c->base.json) {
+        result out;
+        result_begin(&out);
+        jsonw_key(&out.w, "out"), jsonw_text(&out.w, c->target);
+        jsonw_key(&out.w, "packed"), jsonw_i64(&out.w, r.packed);
+        jsonw_key(&out.w, "plain"), jsonw_i64(&out.w, r.plain);
+        jsonw_key(&out.w, "left_out_bytes"), jsonw_u64(&out.w, r.skipped_bytes);
+        return result_end(&out, OK, e);
+    }
     printf("%d packed and %d plain tensors\n", r.packed, r.plain);
     if (r.skipped_bytes) {
         char bytes[32];

@@ -110,7 +110,7 @@ static int eval_kl(int argc, char **argv)
 
 typedef struct merging {
     setup base;
-    option_list files;
+    option_rest files;
 } merging;
 
 static status run_merge(void *arg, error *e)
@@ -118,6 +118,7 @@ static status run_merge(void *arg, error *e)
     const merging *m = arg;
     fidelity f = { 0 };
     status s = OK;
+    if (!m->files.n) return error_set(e, E_ARG, "eval merge: want files of `eval kl --out`");
     for (int i = 0; s == OK && i < m->files.n; i++) s = fidelity_read(&f, m->files.items[i], e);
     if (s == OK) s = print_report(&f, m->base.json, e);
     fidelity_free(&f);
@@ -128,16 +129,12 @@ static int eval_merge(int argc, char **argv)
 {
     merging m = { .files.n = 0 };
     setup_init(&m.base);
-    const option own[] = {
-        { OPTION_LIST, "part", 0, &m.files, "FILE", "a file written by eval kl --out (repeatable)",
-          0, 0, NULL },
-        { .kind = OPTION_END },
-    };
     const options_command c = {
         .name = "eval merge",
-        .usage = "--part FILE --part FILE ... [--json]",
+        .usage = "PART... [--json]",
         .summary = "report the parts of a sharded `eval kl` as one",
-        .tables = { own, m.base.output_options },
+        .tables = { m.base.output_options },
+        .rest = &m.files,
     };
     return setup_command(&c, argc, argv, run_merge, &m);
 }
@@ -165,6 +162,11 @@ static status tokenize_file(setup *s, const char *path, ingot_tokens *ids, error
     if (st == OK)
         st =
             setup_status(ingot_tokenize(s->model, text, len, INGOT_SPECIAL_NONE, ids, &ie), &ie, e);
+    if (st) st = setup_blame("text", path, e);
+    if (st == OK && ids->len < 3) {
+        ingot_tokens_free(ids);
+        st = error_set(e, E_ARG, "%s: found %zu tokens, want at least three", path, ids->len);
+    }
     setup_close(s);
     mem_free(text);
     return st;

@@ -132,7 +132,8 @@ static status inspect_afar(inspection *i, error *e)
     const int n = snprintf(folder, sizeof folder, "%s/ingot-inspect-XXXXXX", tmp ? tmp : "/tmp");
     if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
         return error_set(e, E_IO, "%s: cannot be created", folder);
-    const hub_options o = { .offline = i->base.offline };
+    hub_options o = { .offline = i->base.offline };
+    setup_hub_options(&o, &i->base.bar);
     status s = hub_preview(i->folder, &o, folder, e);
     if (s == OK) s = pack_open_headers(&p, folder, i->folder, e);
     if (s == OK) s = report(p, NULL, i, e);
@@ -149,6 +150,7 @@ static status run(void *arg, error *e)
     char folder[4096], tiles[4096];
     bool chosen;
     setup_bar(&i->base, "reading");
+    i->how.json = i->base.json;
     TRY(setup_tiles_path(i->how.tiles, tiles, sizeof tiles, &chosen, e));
     i->how.tiles = tiles[0] ? tiles : NULL;
     if (i->drafter && !i->verify) return error_set(e, E_ARG, "--drafter: only with --verify");
@@ -174,7 +176,6 @@ int cmd_inspect(int argc, char **argv)
     inspection i = { 0 };
     setup_init(&i.base);
     const option own[] = {
-        { OPTION_FLAG, "json", 0, &i.how.json, NULL, "one JSON object on stdout", 0, 0, NULL },
         { OPTION_FLAG, "tensors", 0, &i.how.tensors, NULL, "list every tensor of the files", 0, 0,
           NULL },
         { OPTION_FLAG, "verify", 0, &i.verify, NULL,

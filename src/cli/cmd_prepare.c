@@ -2,41 +2,26 @@
  * for instant starts. */
 #include <stdio.h>
 
-#include "base/buf.h"
-#include "base/jsonw.h"
 #include "cli/cmd.h"
+#include "cli/result.h"
 #include "cli/setup.h"
 #include "tools/prepare.h"
 #include "base/banned.h"
 
-enum { MOST_OUTPUT = 1 << 16 };
-
 typedef struct preparing {
     setup base;
     const char *pack, *tiles;
-    bool json;
     prepare_options o;
 } preparing;
 
 static status print_json(const prepare_report *r, error *e)
 {
-    buf out;
-    jsonw w;
-    buf_init(&out, MOST_OUTPUT);
-    jsonw_init(&w, &out);
-    jsonw_object(&w);
-    jsonw_key(&w, "file");
-    jsonw_text(&w, r->path);
-    jsonw_key(&w, "bytes");
-    jsonw_u64(&w, r->bytes);
-    jsonw_key(&w, "written");
-    jsonw_bool(&w, r->written);
-    jsonw_end_object(&w);
-    buf_char(&out, '\n');
-    const status s = buf_status(&out, "prepare", e);
-    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
-    buf_free(&out);
-    return s;
+    result out;
+    result_begin(&out);
+    jsonw_key(&out.w, "file"), jsonw_text(&out.w, r->path);
+    jsonw_key(&out.w, "bytes"), jsonw_u64(&out.w, r->bytes);
+    jsonw_key(&out.w, "written"), jsonw_bool(&out.w, r->written);
+    return result_end(&out, OK, e);
 }
 
 static status run(void *arg, error *e)
@@ -59,7 +44,7 @@ static status run(void *arg, error *e)
     const status s = prepare_run(&y->o, &r, e);
     progress_clear(bar);
     TRY(s);
-    if (y->json) return print_json(&r, e);
+    if (y->base.json) return print_json(&r, e);
     progress_bytes(size, r.bytes);
     printf("%s  %s, %s\n", r.path, size,
            r.written     ? "written"
@@ -83,8 +68,6 @@ int cmd_prepare(int argc, char **argv)
           "config.json for a drafter folder without one", 0, 0, NULL },
         { OPTION_INT, "threads", 't', &y.o.threads, "N",
           "threads (default: physical cores this process may use)", 1, 1024, NULL },
-        { OPTION_FLAG, "json", 0, &y.json, NULL, "one JSON object on stdout and nothing else", 0, 0,
-          NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {

@@ -2,13 +2,14 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
+#include "cli/result.h"
 #include "cli/setup.h"
 #include "base/banned.h"
 
 typedef struct pulling {
+    setup base;
     const char *name;
     option_list include;
-    bool quiet;
     hub_options o;
 } pulling;
 
@@ -16,21 +17,29 @@ static status run(void *arg, error *e)
 {
     pulling *p = arg;
     char folder[4096];
-    progress bar;
-    progress_init(&bar, p->quiet);
+    progress *bar = &p->base.bar;
+    progress_init(bar, p->base.quiet);
     p->o.include = p->include.items;
     p->o.n_include = p->include.n;
     setup_catch_interrupt();
-    setup_hub_options(&p->o, &bar);
+    setup_hub_options(&p->o, bar);
     const status s = hub_pull(p->name, &p->o, folder, sizeof folder, e);
-    progress_clear(&bar);
-    if (s == OK) puts(folder);
-    return s;
+    progress_clear(bar);
+    TRY(s);
+    if (!p->base.json) {
+        puts(folder);
+        return OK;
+    }
+    result out;
+    result_begin(&out);
+    jsonw_key(&out.w, "folder"), jsonw_text(&out.w, folder);
+    return result_end(&out, OK, e);
 }
 
 int cmd_pull(int argc, char **argv)
 {
     pulling p = { 0 };
+    setup_init(&p.base);
     const option own[] = {
         { OPTION_TEXT, "to", 0, &p.o.to, "FOLDER",
           "plain files there (default: the cache that the Hugging Face clients share)", 0, 0,
@@ -44,7 +53,6 @@ int cmd_pull(int argc, char **argv)
           NULL },
         { OPTION_INT, "connections", 0, &p.o.connections, "N",
           "parts of a file fetched at once (default 4)", 1, 16, NULL },
-        { OPTION_FLAG, "quiet", 0, &p.quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
     const options_command c = {
@@ -53,7 +61,7 @@ int cmd_pull(int argc, char **argv)
         .summary = "fetch a model by its hub id, resume, check it, print its folder",
         .details = "Honours HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE. An "
                    "interrupted download goes on where it was.",
-        .tables = { own },
+        .tables = { own, p.base.output_options },
         .positional = { &p.name },
         .min_positional = 1,
         .max_positional = 1,

@@ -4,6 +4,7 @@
 
 #include "base/pool.h"
 #include "cli/cmd.h"
+#include "cli/result.h"
 #include "cli/setup.h"
 #include "tools/quantize.h"
 #include "base/banned.h"
@@ -49,6 +50,18 @@ static void summarise(const quantize_report *r)
                r->dense > 1 ? " (or more)" : "");
 }
 
+static status print_json(const char *target, const quantize_report *r, error *e)
+{
+    result out;
+    result_begin(&out);
+    jsonw_key(&out.w, "out"), jsonw_text(&out.w, target);
+    jsonw_key(&out.w, "quantized"), jsonw_i64(&out.w, r->quantized);
+    jsonw_key(&out.w, "dense"), jsonw_i64(&out.w, r->dense);
+    jsonw_key(&out.w, "bytes_before"), jsonw_u64(&out.w, r->bytes_before);
+    jsonw_key(&out.w, "bytes_after"), jsonw_u64(&out.w, r->bytes_after);
+    return result_end(&out, OK, e);
+}
+
 static status run(void *arg, error *e)
 {
     quantizing *q = arg;
@@ -64,8 +77,10 @@ static status run(void *arg, error *e)
     TRY(setup_folder(q->source, "quantize", q->base.offline, bar, source, sizeof source, e));
     const status s = quantize_run(source, q->target, &q->o, &r, e);
     progress_clear(bar);
-    if (s == OK) summarise(&r);
-    return s;
+    TRY(s);
+    if (q->base.json) return print_json(q->target, &r, e);
+    summarise(&r);
+    return OK;
 }
 
 int cmd_quantize(int argc, char **argv)

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/cmd.h"
+#include "cli/result.h"
 #include "cli/setup.h"
 #include "tools/synth.h"
 #include "base/banned.h"
@@ -33,7 +34,11 @@ static status run(void *arg, error *e)
     y->o.arg = &y->base.bar;
     const status s = synth_write(y->folder, &y->o, e);
     progress_clear(&y->base.bar);
-    return s;
+    if (s || !y->base.json) return s;
+    result out;
+    result_begin(&out);
+    jsonw_key(&out.w, "out"), jsonw_text(&out.w, y->folder);
+    return result_end(&out, OK, e);
 }
 
 int cmd_synth(int argc, char **argv)
@@ -53,7 +58,7 @@ int cmd_synth(int argc, char **argv)
         .name = "synth",
         .usage = "FOLDER --shape king-27b|drafter-27b|FILE.json [options]",
         .summary = "write a pack of random weights in a real layout",
-        .tables = { own, &y.base.output_options[1] },
+        .tables = { own, y.base.output_options },
         .positional = { &y.folder },
         .min_positional = 1,
         .max_positional = 1,

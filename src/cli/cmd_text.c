@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "cli/cmd.h"
 #include "cli/line.h"
+#include "cli/result.h"
 #include "cli/setup.h"
 #include "base/banned.h"
 
@@ -153,6 +154,14 @@ static status tokenize_once(setup *s, void *special, error *e)
     buf out;
     jsonw w;
     TRY(setup_read("-", MOST_INPUT, &text, &len, e));
+    if (s->json) {
+        result r;
+        result_begin(&r);
+        jsonw_key(&r.w, "ids");
+        const status done = write_ids(s, (str){ text, len }, *(const char **)special, &r.w, e);
+        mem_free(text);
+        return result_end(&r, done, e);
+    }
     buf_init(&out, MOST_INPUT);
     jsonw_init(&w, &out);
     status st = write_ids(s, (str){ text, len }, *(const char **)special, &w, e);
@@ -181,7 +190,7 @@ int cmd_text_tokenize(int argc, char **argv)
         .name = "tokenize",
         .usage = "--king FOLDER < text",
         .summary = "print the token ids of a text as a JSON array",
-        .tables = { own, s.text_options, &s.output_options[1] },
+        .tables = { own, s.text_options, s.output_options },
     };
     return run_text(&c, argc, argv, &s, &jsonl, tokenize_case, tokenize_once, &special);
 }
@@ -275,7 +284,12 @@ static status detokenize_once(setup *s, void *hide, error *e)
     TRY(setup_read("-", MOST_INPUT, &text, &len, e));
     status st = json_parse(&doc, (str){ text, len }, 0, "stdin", e);
     if (st == OK) st = read_ids(json_root(doc), &ids, e);
-    for (size_t i = 0; st == OK && i < ids.len; i++) {
+    if (st == OK && s->json) {
+        result r;
+        result_begin(&r);
+        st = result_end(&r, write_text(s, "text", &ids, *(bool *)hide, &r.w, e), e);
+    }
+    for (size_t i = 0; st == OK && !s->json && i < ids.len; i++) {
         size_t n;
         const char *bytes = ingot_token_bytes(s->model, ids.ids[i], &n);
         const bool hidden = *(bool *)hide && ingot_token_special(s->model, ids.ids[i]);
@@ -304,7 +318,7 @@ int cmd_text_detokenize(int argc, char **argv)
         .name = "detokenize",
         .usage = "--king FOLDER < ids.json",
         .summary = "print the bytes that a JSON array of token ids stands for",
-        .tables = { own, s.text_options, &s.output_options[1] },
+        .tables = { own, s.text_options, s.output_options },
     };
     return run_text(&c, argc, argv, &s, &jsonl, detokenize_case, detokenize_once, &hide);
 }
@@ -424,7 +438,13 @@ static status render_once(setup *s, void *arg, error *e)
         if (st) st = setup_blame("tools", r->tools, e);
         if (st) st = blame_template(r->template_path, e);
     }
-    if (st == OK) {
+    if (st == OK && s->json) {
+        result out;
+        result_begin(&out);
+        jsonw_key(&out.w, "text"), jsonw_str(&out.w, (str){ text.ptr, text.len });
+        st = result_end(&out, OK, e);
+        ingot_text_free(&text);
+    } else if (st == OK) {
         fwrite(text.ptr, 1, text.len, stdout);
         ingot_text_free(&text);
     }
@@ -462,7 +482,7 @@ int cmd_text_render(int argc, char **argv)
         .name = "render",
         .usage = "--king FOLDER --messages FILE [options]",
         .summary = "print the prompt that the model would see",
-        .tables = { own, s.text_options, &s.output_options[1] },
+        .tables = { own, s.text_options, s.output_options },
     };
     return run_text(&c, argc, argv, &s, &jsonl, render_case, render_once, &r);
 }
@@ -589,20 +609,13 @@ static status split_once(setup *s, void *arg, error *e)
     split how = *(split *)arg;
     char *text = NULL, *tools = NULL;
     size_t len = 0, tools_len;
-    buf out;
-    jsonw w;
+    result out;
     TRY(setup_read("-", MOST_INPUT, &text, &len, e));
     status st = how.tools ? setup_read(how.tools, MOST_INPUT, &tools, &tools_len, e) : OK;
     how.tools = tools;
-    buf_init(&out, MOST_INPUT);
-    jsonw_init(&w, &out);
-    jsonw_object(&w);
-    if (st == OK) st = write_split(s, &how, (str){ text, len }, NULL, &w, e);
-    jsonw_end_object(&w);
-    buf_char(&out, '\n');
-    if (st == OK) st = buf_status(&out, "result", e);
-    if (st == OK) fwrite(out.ptr, 1, out.len, stdout);
-    buf_free(&out);
+    result_begin(&out);
+    if (st == OK) st = write_split(s, &how, (str){ text, len }, NULL, &out.w, e);
+    st = result_end(&out, st, e);
     mem_free(text);
     mem_free(tools);
     return st;
@@ -629,7 +642,7 @@ int cmd_text_split(int argc, char **argv)
         .name = "split",
         .usage = "--king FOLDER < raw",
         .summary = "split raw model output into reasoning, content and tool calls",
-        .tables = { own, s.text_options, &s.output_options[1] },
+        .tables = { own, s.text_options, s.output_options },
     };
     return run_text(&c, argc, argv, &s, &jsonl, split_case, split_once, &how);
 }

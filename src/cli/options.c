@@ -126,9 +126,11 @@ static status set_value(const option *o, const char *text, error *e)
     }
 }
 
-/* One option at argv[*i]; *i ends on the last word used. */
-static status parse_option(const options_command *c, int argc, char **argv, int *i, bool *help,
-                           error *e)
+enum { MOST_OPTIONS = 128 };
+
+/* One option at argv[*i]; *i ends on the last word used. `seen`: options that had their value. */
+static status parse_option(const options_command *c, int argc, char **argv, int *i,
+                           bool seen[MOST_OPTIONS], bool *help, error *e)
 {
     const char *arg = argv[*i];
     const bool is_long = arg[1] == '-';
@@ -141,7 +143,8 @@ static status parse_option(const options_command *c, int argc, char **argv, int 
         return OK;
     }
     const option *o;
-    for (int table = 0, at = 0; (o = next_option(c, &table, &at));)
+    int number = 0;
+    for (int table = 0, at = 0; (o = next_option(c, &table, &at)); number++)
         if (is_long ? str_eq(name, str_from(o->name)) : o->letter == arg[1]) break;
     if (!o) return unknown(c, arg, is_long ? name : str_from(arg + 1), e);
     if (o->given) *o->given = true;
@@ -156,23 +159,30 @@ static status parse_option(const options_command *c, int argc, char **argv, int 
             return error_set(e, E_ARG, "--%s: no value, want %s", o->name, o->argument);
         value = argv[++*i];
     }
+    CHECK(number < MOST_OPTIONS);
+    if (seen[number] && o->kind != OPTION_LIST)
+        return error_set(e, E_ARG, "--%s: given twice, want one value", o->name);
+    seen[number] = true;
     return set_value(o, value, e);
 }
 
 status options_parse(const options_command *c, int argc, char **argv, bool *help, error *e)
 {
     int positional = 0;
-    bool only_positional = false;
+    bool only_positional = false, seen[MOST_OPTIONS] = { false };
     *help = false;
     for (int i = 0; i < argc; i++) {
         const char *arg = argv[i];
         if (!only_positional && strcmp(arg, "--") == 0) {
             only_positional = true;
         } else if (!only_positional && arg[0] == '-' && arg[1]) {
-            TRY(parse_option(c, argc, argv, &i, help, e));
+            TRY(parse_option(c, argc, argv, &i, seen, help, e));
             if (*help) return OK;
         } else if (positional < c->max_positional) {
             *c->positional[positional++] = arg;
+        } else if (c->rest) {
+            c->rest->items = argv; /* what is behind i was used up */
+            argv[c->rest->n++] = argv[i];
         } else {
             return error_set(e, E_ARG, "%s: unexpected argument \"%s\" (usage: ingot %s %s)",
                              c->name, arg, c->name, c->usage);

@@ -2,7 +2,8 @@
  * tables.
  *
  * Options are long (`--name value`, `--name=value`) with a letter for the commonest (`-n 64`). An
- * unknown option names the nearest known one. `--` ends the options. */
+ * unknown option names the nearest known one. A value given twice is an error, for one of them
+ * would be lost. `--` ends the options. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 #include <stdio.h>
@@ -27,6 +28,11 @@ typedef struct option_list {
     int n;
 } option_list;
 
+typedef struct option_rest {
+    char **items; /* borrowed from argv, whose order changes */
+    int n;
+} option_rest;
+
 typedef struct option {
     option_kind kind;
     const char *name;
@@ -46,6 +52,7 @@ typedef struct options_command {
     const option *tables[OPTIONS_MAX_TABLES]; /* the rest is NULL */
     const char **positional[3];               /* where positional arguments go */
     int min_positional, max_positional;
+    option_rest *rest; /* where further ones go; NULL: there may be none */
 } options_command;
 
 /* *help is set when the command line asks for help: nothing else was checked then. E_ARG otherwise.

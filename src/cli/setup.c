@@ -62,7 +62,7 @@ void setup_init(setup *s)
     };
     memcpy(s->model_options, model, sizeof model);
     const option text[] = { model[0], model[8], { .kind = OPTION_END } };
-    const option reading[] = { model[8], output[1], { .kind = OPTION_END } };
+    const option reading[] = { model[8], output[0], output[1], { .kind = OPTION_END } };
     memcpy(s->text_options, text, sizeof text);
     memcpy(s->folder_options, reading, sizeof reading);
     memcpy(s->engine_options, engine, sizeof engine);
@@ -124,6 +124,7 @@ static bool interrupt_seen(void *arg)
 
 void setup_hub_options(hub_options *o, progress *bar)
 {
+    signal(SIGPIPE, SIG_IGN);
     o->progress = fetching;
     o->stop = interrupt_seen;
     o->arg = bar;
@@ -133,7 +134,8 @@ static status from_hub(const char *given, bool offline, progress *bar, char *out
                        error *e)
 {
     hub_options o = { .offline = offline };
-    struct sigaction on_int, on_term;
+    struct sigaction on_int, on_term, on_pipe;
+    sigaction(SIGPIPE, NULL, &on_pipe);
     sigaction(SIGINT, NULL, &on_int);
     sigaction(SIGTERM, NULL, &on_term);
     setup_catch_interrupt();
@@ -141,6 +143,7 @@ static status from_hub(const char *given, bool offline, progress *bar, char *out
     const status s = hub_open(given, &o, out, cap, e);
     sigaction(SIGINT, &on_int, NULL);
     sigaction(SIGTERM, &on_term, NULL);
+    sigaction(SIGPIPE, &on_pipe, NULL);
     progress_clear(bar);
     return s;
 }
@@ -161,6 +164,9 @@ status setup_folder(const char *given, const char *what, bool offline, progress 
     (void)offline;
     (void)bar;
 #endif
+    if (file_exists(given))
+        return error_set(e, E_UNSUPPORTED, "%s: %s: found a file, want a folder or a hub id", what,
+                         given);
     return error_set(e, E_IO, "%s: %s: no such folder", what, given);
 }
 
@@ -294,7 +300,6 @@ void setup_catch_interrupt(void)
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
-    signal(SIGPIPE, SIG_IGN);
 }
 
 bool setup_interrupted(void)
@@ -331,11 +336,13 @@ static const char *hint_for(const char *message)
     } hints[] = {
         { ": no such folder",
           "a model is a folder, or a hub id (owner/name) that `ingot pull` fetches" },
+        { "found a file, want a folder",
+          "`ingot convert FILE.gguf KING` makes a folder of a GGUF" },
         { "no model: no --king", "name one: --king FOLDER or --king owner/name" },
         { "not in the cache", "without --offline it is fetched" },
         { "unknown option", "`ingot help COMMAND` lists a command's options" },
         { "max_tokens", "--context makes room, --max-tokens asks for less" },
-        { "want a drafter", "--king names the model, --drafter its small companion" },
+        { "found a king, want a drafter", "--king names the model, --drafter its small companion" },
         { "but the king has", "--no-drafter decodes without one" },
     };
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)

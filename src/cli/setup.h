@@ -29,7 +29,7 @@ typedef struct setup {
     ingot_engine *engine;
     option model_options[10], engine_options[3], cache_options[4], output_options[3];
     option text_options[3];   /* those of model_options that count without weights */
-    option folder_options[3]; /* --offline, --quiet: of commands that read a folder */
+    option folder_options[4]; /* --offline, --json, --quiet: of commands that read a folder */
 } setup;
 
 /* Fills the option tables; values start as "not given". */
@@ -39,7 +39,7 @@ void setup_init(setup *s);
 status setup_folder(const char *given, const char *what, bool offline, progress *bar, char *out,
                     size_t cap, error *e);
 #ifdef INGOT_HUB
-/* Progress on `bar`, and an end at the first Ctrl-C. */
+/* Progress on `bar`, an end at the first Ctrl-C, and no SIGPIPE, which sockets may raise. */
 void setup_hub_options(hub_options *o, progress *bar);
 #endif
 /* The bar of a command that says one thing, `label`. */

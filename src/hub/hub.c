@@ -14,6 +14,7 @@
 #include "base/banned.h"
 
 enum { MAX_PATH = CACHE_MAX_PATH, MAX_LIST = 64 << 20, MAX_PAGES = 100, MOST_FAILURES = 5 };
+enum { MOST_UNREACHED = 2 }; /* where nothing has answered yet */
 enum { STALL_S = 10, SPARE_BYTES = 64 << 20, MAX_SMALL = 64 << 20, HEADER_GUESS = 256 << 10 };
 
 typedef struct listed {
@@ -100,6 +101,10 @@ static status open_session(session *s, const char *name, const hub_options *o, e
     snprintf(s->repo, sizeof s->repo, "%.*s", STR_ARG(repo));
     snprintf(s->revision, sizeof s->revision, "%.*s", STR_ARG(revision));
     cache_endpoint(s->endpoint);
+    if (!str_starts(str_from(s->endpoint), STR("http://")) &&
+        !str_starts(str_from(s->endpoint), STR("https://")))
+        return error_set(e, E_ARG, "HF_ENDPOINT: found %s, want https://HOST or http://HOST",
+                         s->endpoint);
     s->has_token = cache_token(s->token);
     return cache_of(&s->place, s->repo, e);
 }
@@ -282,7 +287,8 @@ static status ask(session *s, const fetch_request *q, fetch_reply *r, error *e)
         const bool passing =
             got ? r->transient : r->code == 408 || r->code == 429 || r->code >= 500;
         if (!got) s->reached = true;
-        if (!passing || failures == MOST_FAILURES) return got;
+        const int most = s->reached || r->code ? MOST_FAILURES : MOST_UNREACHED;
+        if (!passing || failures >= most) return got;
         const int ms = r->retry_after_s >= 0 ? r->retry_after_s * 1000 : first_ms << (failures - 1);
         for (int slept = 0; slept < ms; slept += 50) {
             if (q->stop && q->stop(q->arg)) return error_set(e, E_CANCELLED, "interrupted");

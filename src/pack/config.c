@@ -254,7 +254,10 @@ static status parse_layers(king_config *k, fields text, error *e)
         k->n_attention += k->is_attention[i];
     }
     k->n_gdn = k->n_layer - k->n_attention;
-    return OK;
+    if (k->n_attention) return OK;
+    return error_set(e, E_UNSUPPORTED,
+                     "%s: %slayer_types: %d layers and no full attention, want one at least",
+                     text.file, text.prefix, k->n_layer);
 }
 
 static status parse_widths(king_config *k, fields text, error *e)

@@ -57,8 +57,6 @@ typedef struct to_gguf {
 static void put_dimensions(gguf_writer *w, const king_config *k)
 {
     const int value = k->gdn_v_heads * k->gdn_v_dim;
-    int interval = 1;
-    while (interval < k->n_layer && !k->is_attention[interval - 1]) interval++;
     gguf_writer_u32(w, "qwen35.block_count", (uint32_t)k->n_layer);
     gguf_writer_u32(w, "qwen35.context_length", (uint32_t)k->max_positions);
     gguf_writer_u32(w, "qwen35.embedding_length", (uint32_t)k->n_embd);
@@ -76,7 +74,7 @@ static void put_dimensions(gguf_writer *w, const king_config *k)
     gguf_writer_put_i32(w, second);
     gguf_writer_put_i32(w, pairs - first - second);
     gguf_writer_put_i32(w, 0);
-    gguf_writer_u32(w, "qwen35.full_attention_interval", (uint32_t)interval);
+    gguf_writer_u32(w, "qwen35.full_attention_interval", (uint32_t)kingfiles_interval(k));
     gguf_writer_u32(w, "qwen35.ssm.conv_kernel", (uint32_t)k->conv_taps);
     gguf_writer_u32(w, "qwen35.ssm.state_size", (uint32_t)k->gdn_k_dim);
     gguf_writer_u32(w, "qwen35.ssm.group_count", (uint32_t)k->gdn_k_heads);
@@ -281,7 +279,7 @@ static status write_gguf(to_gguf *c, const char *target, error *e)
     const plan *all = pack_plan(c->p);
     const char *type = c->o->type ? c->o->type : "PQ2_0";
     if (strcmp(type, "PQ2_0") != 0 && strcmp(type, "PTQ1_0") != 0) {
-        return error_set(e, E_ARG, "type: found %s, want PQ2_0 or PTQ1_0", type);
+        return error_set(e, E_ARG, "--type: found %s, want PQ2_0 or PTQ1_0", type);
     }
     c->type = strcmp(type, "PQ2_0") == 0 ? GGUF_PQ2_0 : GGUF_PTQ1_0;
     if (pack_get_kind(c->p) != PACK_KING) {

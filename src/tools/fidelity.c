@@ -172,6 +172,9 @@ static status capture_layers(comparison *c, error *e)
         if (has_part(c, first, name)) c->f->layers[c->f->n_layer++] = layer;
     }
     if (has_part(c, first, "logits")) return OK;
+    if (!has_part(c, first, "top_ids"))
+        return error_set(e, E_FORMAT, "%s: sequence %d: found no logits, want all or the N largest",
+                         c->o->against, first);
     const tensor *top = part(c, first, "top_ids", DTYPE_I32, e);
     if (!top) return E_FORMAT;
     if (top->rank != 2 || top->shape[1] < 1 || top->shape[1] > INT32_MAX)

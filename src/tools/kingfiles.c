@@ -58,11 +58,16 @@ static void put_layer_types(jsonw *w, const king_config *k)
     jsonw_end_array(w);
 }
 
+int kingfiles_interval(const king_config *k)
+{
+    int interval = 1;
+    while (interval <= k->n_layer && !k->is_attention[interval - 1]) interval++;
+    return interval;
+}
+
 static void put_text_config(jsonw *w, const kingfiles *f)
 {
     const king_config *k = f->king;
-    int interval = 1;
-    while (interval < k->n_layer && !k->is_attention[interval - 1]) interval++;
     jsonw_object(w);
     put_text(w, "model_type", "qwen3_5_text");
     put_int(w, "num_hidden_layers", k->n_layer);
@@ -78,7 +83,7 @@ static void put_text_config(jsonw *w, const kingfiles *f)
     put_int(w, "linear_key_head_dim", k->gdn_k_dim);
     put_int(w, "linear_value_head_dim", k->gdn_v_dim);
     put_int(w, "linear_conv_kernel_dim", k->conv_taps);
-    put_int(w, "full_attention_interval", interval);
+    put_int(w, "full_attention_interval", kingfiles_interval(k));
     put_layer_types(w, k);
     put_int(w, "eos_token_id", f->eos);
     put_real(w, "rms_norm_eps", (double)k->eps);

@@ -19,6 +19,8 @@ typedef struct kingfiles {
     const float *signs[KINGFILES_MAX_WIDTHS]; /* [width], each 1 or -1 */
 } kingfiles;
 
+/* n: every n-th layer is attention; one more than the layers when none is. */
+int kingfiles_interval(const king_config *k);
 void kingfiles_config(const kingfiles *k, buf *out);
 void kingfiles_hadamard(const kingfiles *k, buf *out);
 #endif

@@ -16,6 +16,7 @@
 #include "base/banned.h"
 
 enum { MAX_PATH = 4096, MAX_CONFIG = 64 << 20, ENTRIES = 4096, CHUNK = 5 << 18 };
+enum { INTERVAL = 4 }; /* every so many-th layer is attention */
 
 typedef struct synth {
     const char *folder;
@@ -175,10 +176,12 @@ static status read_shape(synth *s, error *e)
     if (s->o->layers) s->king.n_layer = s->drafter.n_layer = s->o->layers;
     const int most = s->is_drafter ? (int)DFLASH_MAX_LAYERS : (int)CONFIG_MAX_LAYERS;
     const int n_layer = s->is_drafter ? s->drafter.n_layer : s->king.n_layer;
-    if (n_layer < 1 || n_layer > most) {
-        return error_set(e, E_ARG, "%s: found %d layers, want 1 to %d", s->o->shape, n_layer, most);
+    const int least = s->is_drafter ? 1 : INTERVAL;
+    if (n_layer < least || n_layer > most) {
+        return error_set(e, E_ARG, "%s: found %d layers, want %d to %d", s->o->shape, n_layer,
+                         least, most);
     }
-    for (int i = 0; i < n_layer; i++) s->king.is_attention[i] = (i + 1) % 4 == 0;
+    for (int i = 0; i < n_layer; i++) s->king.is_attention[i] = (i + 1) % INTERVAL == 0;
     if (s->is_drafter || s->king.n_vocab >= SYNTH_TEXT_MIN_VOCAB) return OK;
     return error_set(e, E_ARG, "%s: vocab_size: found %d, want at least %d", s->o->shape,
                      s->king.n_vocab, SYNTH_TEXT_MIN_VOCAB);

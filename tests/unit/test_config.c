@@ -154,6 +154,16 @@ TEST(R087_one_layer_type_too_many_and_unknown_keys)
     kit_free(&k);
 }
 
+/* Keys and values would have no size: whoever divides by it falls. */
+TEST(a_king_without_attention_is_refused)
+{
+    kit k = kit_new("qwen35-tiny-bf16");
+    kit_edit(&k, CONFIG, "\"layer_types\": [", "\"future_key\": [");
+    kit_edit(&k, CONFIG, "\"full_attention_interval\": 2", "\"full_attention_interval\": 8");
+    kit_refused(&k, E_UNSUPPORTED, "layer_types: 4 layers and no full attention");
+    kit_free(&k);
+}
+
 TEST(R083_overrides_under_either_spelling)
 {
     static const char old[] =

@@ -279,6 +279,15 @@ TEST(wrong_lengths_and_hashes_put_nothing_in_place)
     stop_server(&f);
 }
 
+TEST(an_endpoint_is_an_address)
+{
+    char path[512];
+    error e;
+    setenv("HF_ENDPOINT", "nonsense", 1);
+    EXPECT_INT(hub_pull("good/model", &(hub_options){ 0 }, path, sizeof path, &e), E_ARG);
+    EXPECT_STR(e.text, "HF_ENDPOINT: found nonsense, want https://HOST or http://HOST");
+}
+
 TEST(refusals_say_what_to_do)
 {
     hub_fixture f = start_server(NULL, "3000");

@@ -86,6 +86,10 @@ TEST(command_lines_that_are_wrong)
     expect_refusal("generate --quiet -p x --block 9", 2, "block");
     expect_refusal("generate --quiet -p x --cpu z80", 2, "z80");
     expect_refusal("generate -p x --image cat.png", 3, "text only");
+    expect_refusal("generate -p x -p y", 2, "--prompt: given twice");
+    expect_refusal("convert " NUGGET "king x --type Q4", 2, "--type: found Q4");
+    expect_refusal("synth x --shape king-27b --layers 3", 2, "found 3 layers, want 4 to");
+    expect_refusal("eval merge", 2, "eval merge: want files");
     expect_refusal("synth ingot-no --shape king-9b", 1, "king-9b");
     expect_refusal("eval foo", 2, "found foo, want kl");
     expect_refusal("generate -p x --context 4X", 2, "--context: found 4X");
@@ -117,6 +121,51 @@ TEST(options_that_contradict_each_other)
 }
 
 /* A bad file is told by its name and exit 1, whether it is no JSON or JSON of another shape. */
+/* Who reads no more has seen enough: the program ends as any other filter does, without a word. */
+TEST(a_closed_pipe_ends_it_quietly)
+{
+    EXPECT_INT(system("bash -c '" TEST_PROGRAM " generate --quiet --raw -p \"a b c\" --king " NUGGET
+                      "king -n 400 2>ingot-test-said | head -c 1 >/dev/null; "
+                      "test ${PIPESTATUS[0]} = 141 -a ! -s ingot-test-said'"),
+               0);
+}
+
+/* Messages say the file that was asked for, and why it cannot be; not what we call it meanwhile. */
+TEST(files_that_cannot_be_written_are_named)
+{
+    expect_refusal("convert " NUGGET "king none/x.gguf", 1,
+                   "ingot: none/x.gguf: cannot create: No");
+    EXPECT_INT(system("printf GGUF > ingot-test-file"), 0);
+    expect_refusal("capture --quiet --tokens x --out y --king ingot-test-file", 3, "found a file");
+    expect_refusal("quantize ingot-test-file y", 3, "found a file");
+    expect_refusal("eval ppl --quiet --text /dev/null" KING, 2, "/dev/null: found 0 tokens");
+    if (geteuid() == 0) skip("root may write everywhere");
+    EXPECT_INT(system("mkdir ro && chmod 555 ro"), 0);
+    expect_refusal("synth ro/x --shape drafter-27b --layers 1", 1, "Permission denied");
+}
+
+/* --json of every command that leaves a result: one object. */
+TEST(results_are_objects)
+{
+    EXPECT_INT(system("echo '[{\"role\":\"user\",\"content\":\"x\"}]' > ingot-test-talk; "
+                      "echo '{\"kind\":\"king\",\"hidden_size\":1024,\"intermediate_size\":1024,"
+                      "\"vocab_size\":4096,\"num_hidden_layers\":4}' > ingot-test-shape"),
+               0);
+    EXPECT_INT(run("tokenize --json" KING " <<'X'\nhi\nX\n"), 0);
+    EXPECT(strncmp(out, "{\"ids\":[", 8) == 0);
+    EXPECT_INT(run("detokenize --json" KING " <<'X'\n[72,73]\nX\n"), 0);
+    expect_text("text", "ij");
+    EXPECT_INT(run("render --json --messages ingot-test-talk" KING), 0);
+    EXPECT(strncmp(out, "{\"text\":\"<|im_start|>user", 25) == 0);
+    EXPECT_INT(run("convert --json " NUGGET "king x.gguf"), 0);
+    EXPECT_STR(out, "{\"out\":\"x.gguf\",\"packed\":27,\"plain\":29,\"left_out_bytes\":0}\n");
+    EXPECT_INT(run("quantize --json " PACKS "drafter-tiny-bf16 q"), 0);
+    expect_text("out", "q");
+    EXPECT_INT(run("synth --json k --shape ingot-test-shape"), 0);
+    expect_text("out", "k");
+    EXPECT_INT(run("inspect --json --verify k"), 0);
+}
+
 TEST(bad_input_files_are_named)
 {
     static const char *const bad[] = { "[", "{}", "[1]" };

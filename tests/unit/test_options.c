@@ -119,3 +119,39 @@ TEST(block_sizes)
     EXPECT_INT(options_block("-1", &block, &e), E_ARG);
     EXPECT_INT(options_block("four", &block, &e), E_ARG);
 }
+
+/* One of two values would be lost. */
+TEST(a_value_given_twice_is_an_error)
+{
+    result r;
+    EXPECT_INT(PARSE(r, "--king", "a", "-m", "b"), E_ARG);
+    EXPECT_STR(r.e.text, "--king: given twice, want one value");
+    EXPECT_INT(PARSE(r, "-n", "3", "--max-tokens=3"), E_ARG);
+    EXPECT_INT(PARSE(r, "--flag", "-f", "--stop", "a", "--stop", "b"), OK);
+    EXPECT_INT(r.list.n, 2);
+}
+
+TEST(further_arguments_are_kept_in_order)
+{
+    option_rest rest = { 0 };
+    const char *first = NULL;
+    bool help, flag = false;
+    error e;
+    const option table[] = { { OPTION_FLAG, "flag", 'f', &flag, NULL, "", 0, 0, NULL },
+                             { .kind = OPTION_END } };
+    const options_command c = { .name = "test",
+                                .usage = "",
+                                .summary = "",
+                                .tables = { table },
+                                .positional = { &first },
+                                .max_positional = 1,
+                                .rest = &rest };
+    const char *words[] = { "a", "b", "-f", "c", "--", "-d" };
+    EXPECT_OK(options_parse(&c, 6, (char **)words, &help, &e), e);
+    EXPECT_STR(first, "a");
+    EXPECT(flag);
+    EXPECT_INT(rest.n, 3);
+    EXPECT_STR(rest.items[0], "b");
+    EXPECT_STR(rest.items[1], "c");
+    EXPECT_STR(rest.items[2], "-d");
+}

@@ -171,7 +171,7 @@ TEST(shapes_that_cannot_be)
     refused("{}", "kind: want \"king\" or \"drafter\"");
     refused("{\"kind\":\"king\",\"hidden_size\":5000}", "width 5000 is no multiple of 1024");
     refused("{\"kind\":\"king\",\"block\":256}", "block 256, want 0, 512");
-    refused("{\"kind\":\"king\",\"num_hidden_layers\":513}", "found 513 layers, want 1 to 512");
+    refused("{\"kind\":\"king\",\"num_hidden_layers\":513}", "found 513 layers, want 4 to 512");
     refused("{\"kind\":\"king\",\"vocab_size\":100}", "vocab_size: found 100, want at least 512");
     refused("{\"kind\":\"king\",\"num_key_value_heads\":7}", "24 heads on 7");
     refused("{\"kind\":\"drafter\",\"bits\":7}", "bits: found 7");

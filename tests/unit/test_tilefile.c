@@ -381,7 +381,7 @@ TEST(space_is_asked_for_first)
     error e;
     EXPECT_OK(file_want_space("/tmp", 1, &e), e);
     EXPECT_INT(file_want_space("/tmp", UINT64_MAX, &e), E_LIMIT);
-    EXPECT(strstr(e.text, "GB free, want"));
+    EXPECT(strstr(e.text, "MB free, want"));
 }
 
 /* A pack that is at fault is called that, with and without a folder. */
