@@ -203,6 +203,7 @@ status answers_make(setup *s, const answers_options *o, sequences *out, error *e
     for (int i = 0; i < WINDOW; i++)
         if (a.flying[i]) ingot_release(a.flying[i]);
     progress_clear(&s->bar);
+    setup_release_interrupt();
     setup_close(s);
     mem_free(text);
     return st;

@@ -27,6 +27,10 @@ static status run(void *arg, error *e)
     if (pack) TRY(setup_folder(c->source, "convert", c->base.offline, bar, king, sizeof king, e));
     if (!pack && c->o.text) {
         TRY(setup_folder(c->o.text, "--text", c->base.offline, bar, text, sizeof text, e));
+        char tokenizer[4096];
+        TRY(file_join(tokenizer, sizeof tokenizer, text, "tokenizer.json", e));
+        if (!file_exists(tokenizer))
+            return error_set(e, E_ARG, "--text: %s: found no tokenizer.json", text);
         c->o.text = text;
     }
     if (!pack && c->o.type)

@@ -302,6 +302,12 @@ void setup_catch_interrupt(void)
     sigaction(SIGTERM, &a, NULL);
 }
 
+void setup_release_interrupt(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
 bool setup_interrupted(void)
 {
     return interrupted != 0;

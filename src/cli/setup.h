@@ -67,6 +67,7 @@ void setup_close(setup *s);
 /* Ctrl-C: the first one is remembered, a second one ends the process. */
 void setup_catch_interrupt(void);
 bool setup_interrupted(void);
+void setup_release_interrupt(void); /* the first one ends the process again */
 void setup_clear_interrupt(void);
 
 /* A library error as ours. */

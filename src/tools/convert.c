@@ -612,8 +612,11 @@ typedef struct parts {
     uint8_t *codes, *scales, *biases;
 } parts;
 
-static void decode_row(const gguf_tensor *g, int64_t row, int64_t blocks, int64_t at, parts *p)
+/* False when a scale is no number. */
+static bool decode_row(const gguf_tensor *g, int64_t row, int64_t blocks, int64_t at, parts *p)
 {
+    enum { EXPONENT = 0x7c00 };
+    bool finite = true;
     const uint8_t *block = g->data + row * blocks * g->block_bytes;
     for (int64_t b = 0; b < blocks; b++, block += g->block_bytes) {
         const int64_t k = at * blocks + b;
@@ -621,9 +624,17 @@ static void decode_row(const gguf_tensor *g, int64_t row, int64_t blocks, int64_
         if (g->type == GGUF_PTQ1_0) ternary_get_ptq1(block, p->codes + k * TERNARY_CODES, &d);
         else ternary_get_pq2(block, p->codes + k * TERNARY_CODES, &d);
         memcpy(p->scales + 2 * k, &d, sizeof d);
+        finite = finite && (d & EXPONENT) != EXPONENT;
         d ^= 0x8000u;
         memcpy(p->biases + 2 * k, &d, sizeof d);
     }
+    return finite;
+}
+
+static status not_finite(const to_pack *c, const gguf_tensor *g, int64_t row, error *e)
+{
+    return error_set(e, E_FORMAT, "%s: tensor %.*s: row %lld: found values that are not finite",
+                     c->g->path, STR_ARG(g->name), (long long)row);
 }
 
 static status take_packed(to_pack *c, size_t i, error *e)
@@ -637,12 +648,14 @@ static status take_packed(to_pack *c, size_t i, error *e)
     status s = p.codes && p.scales && p.biases ? OK : no_memory(c->target, e);
     for (int64_t first = 0; first < rows && !s; first += CHUNK_ROWS) {
         const int64_t n = rows - first < CHUNK_ROWS ? rows - first : CHUNK_ROWS;
-        for (int64_t r = 0; r < n; r++) {
-            decode_row(g, twin_gguf_row(&order, first + r), blocks, r, &p);
+        for (int64_t r = 0; r < n && !s; r++) {
+            const int64_t row = twin_gguf_row(&order, first + r);
+            if (!decode_row(g, row, blocks, r, &p)) s = not_finite(c, g, row, e);
         }
         const uint64_t at = (uint64_t)(first * blocks), count = (uint64_t)(n * blocks);
-        s = safetensors_writer_put(c->w, c->index[i], at * TERNARY_CODES, p.codes,
-                                   count * TERNARY_CODES, e);
+        if (!s)
+            s = safetensors_writer_put(c->w, c->index[i], at * TERNARY_CODES, p.codes,
+                                       count * TERNARY_CODES, e);
         if (!s) s = safetensors_writer_put(c->w, c->index[i] + 1, at * 2, p.scales, count * 2, e);
         if (!s) s = safetensors_writer_put(c->w, c->index[i] + 2, at * 2, p.biases, count * 2, e);
         advance(c->o->progress, c->o->arg, &c->done, c->total, count * (uint64_t)g->block_bytes);
@@ -691,6 +704,8 @@ static status take_dense(to_pack *c, size_t i, error *e)
         const int64_t from = twin_gguf_row(&order, r);
         dtype_decode(type, g->data + from * width * (dtype_bits(type) / 8), width,
                      values + r * width);
+        for (int64_t k = r * width; k < (r + 1) * width && !s; k++)
+            if (!isfinite(values[k])) s = not_finite(c, g, from, e);
     }
     if (!s && is_decay(t)) s = take_decay(c, t, values, e);
     if (!s) {

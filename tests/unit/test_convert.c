@@ -167,6 +167,21 @@ static void refuse_back(const kit *k, const char *old, const char *now, const ch
     EXPECT(!file_exists(kit_path(k, "out/model.safetensors")));
 }
 
+/* Codes are never wrong, but scales and plain values can be. */
+static void refuse_values(const kit *k, size_t part)
+{
+    error e = { 0 };
+    convert_report r;
+    const convert_options o = { .text = TINY };
+    buf b = kit_read(kit_path(k, "a.gguf"));
+    memset(b.ptr + b.len / part - 64, 0xff, 64);
+    kit_write(k, "bad.gguf", buf_view(&b));
+    buf_free(&b);
+    EXPECT_INT(convert_to_pack(kit_path(k, "bad.gguf"), kit_path(k, "out"), &o, &r, &e), E_FORMAT);
+    EXPECT(strstr(e.text, "not finite") || strstr(e.text, "want below 0"));
+    EXPECT(!file_exists(kit_path(k, "out/model.safetensors")));
+}
+
 TEST(refuses_what_would_lose)
 {
     const kit k = kit_new(NULL);
@@ -180,6 +195,8 @@ TEST(refuses_what_would_lose)
                 "gdn_v_grouped");
     refuse_back(&k, "normalized-sylvester", "normalizeD-sylvester", "prism.hadamard.transform");
     refuse_back(&k, "qwen35.ssm.inner_size", "qwen35.ssm.innEr_size", "inner_size: found nothing");
+    refuse_values(&k, 2); /* a packed matrix */
+    refuse_values(&k, 1); /* the last tensor */
     o.text = NULL;
     EXPECT_INT(convert_to_pack(kit_path(&k, "a.gguf"), kit_path(&k, "out"), &o, &r, &e), E_ARG);
     EXPECT(strstr(e.text, "--text"));

@@ -138,6 +138,7 @@ TEST(files_that_cannot_be_written_are_named)
     EXPECT_INT(system("printf GGUF > ingot-test-file"), 0);
     expect_refusal("capture --quiet --tokens x --out y --king ingot-test-file", 3, "found a file");
     expect_refusal("quantize ingot-test-file y", 3, "found a file");
+    expect_refusal("convert ingot-test-file y --text " NUGGET "drafter-q8", 2, "no tokenizer.json");
     expect_refusal("eval ppl --quiet --text /dev/null" KING, 2, "/dev/null: found 0 tokens");
     if (geteuid() == 0) skip("root may write everywhere");
     EXPECT_INT(system("mkdir ro && chmod 555 ro"), 0);
