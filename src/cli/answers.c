@@ -87,6 +87,29 @@ static const char *text_of(const json_node *member, buf *out)
     return out->ptr;
 }
 
+/* Refuses members that nobody would read, and what is of another kind. */
+static status check_line(const json_node *line, const char *name, error *e)
+{
+    const json_node *tokens = json_get(line, "tokens"), *messages = json_get(line, "messages");
+    const json_node *thinking = json_get(line, "thinking"), *value;
+    bool on;
+    str key;
+    if (json_kind(tokens) != JSON_ARRAY && json_kind(messages) != JSON_ARRAY)
+        return error_set(e, E_FORMAT, "%s: want an object with an array of messages or tokens",
+                         name);
+    if (tokens && json_len(line) > 1)
+        return error_set(e, E_FORMAT, "%s: found other members beside tokens", name);
+    if (thinking && !json_bool(thinking, &on))
+        return error_set(e, E_FORMAT, "%s: thinking: found %s, want true or false", name,
+                         json_kind_name(thinking));
+    for (void *it = NULL; json_each(line, &it, &key, &value);)
+        if (!str_eq(key, STR("messages")) && !str_eq(key, STR("tokens")) &&
+            !str_eq(key, STR("tools")) && !str_eq(key, STR("thinking")))
+            return error_set(e, E_FORMAT, "%s: found \"%.*s\", want messages, tools, thinking",
+                             name, STR_ARG(key));
+    return OK;
+}
+
 static status submit(answering *a, const json_node *line, int number, const char *name, error *e)
 {
     const json_node *tokens = json_get(line, "tokens"), *messages = json_get(line, "messages");
@@ -96,9 +119,7 @@ static status submit(answering *a, const json_node *line, int number, const char
     int32_t *ids = NULL;
     buf talk, tools;
     bool thinking = true;
-    if (json_kind(tokens) != JSON_ARRAY && json_kind(messages) != JSON_ARRAY)
-        return error_set(e, E_FORMAT, "%s: found %s, want an object with messages or tokens", name,
-                         json_kind_name(line));
+    TRY(check_line(line, name, e));
     const bool said = json_bool(json_get(line, "thinking"), &thinking);
     p.messages = text_of(messages, &talk);
     p.tools = text_of(json_get(line, "tools"), &tools);
@@ -112,7 +133,8 @@ static status submit(answering *a, const json_node *line, int number, const char
     if (s == OK) s = buf_status(&tools, name, e);
     ingot_request **r = &a->flying[a->sent % WINDOW];
     if (s == OK && ingot_submit(r, a->s->engine, &p, &how, &ie) != INGOT_OK)
-        s = error_set(e, (status)ie.code, "%s: %s", name, ie.text);
+        s = error_set(e, ie.code == INGOT_E_ARG ? E_FORMAT : (status)ie.code, "%s: %s", name,
+                      ie.text);
     if (s == OK) a->out->index[a->sent++] = number;
     buf_free(&talk);
     buf_free(&tools);

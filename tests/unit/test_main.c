@@ -549,7 +549,22 @@ TEST(captures_that_cannot_be)
     expect_refusal("capture --quiet --prompts ingot-test-empty --out z" KING, 2, "no prompt");
     expect_refusal("capture --quiet --prompts ingot-test-asked --out z" KING, 1,
                    "ingot-test-asked: prompt 0: ");
-    expect_refusal("capture --quiet --prompts ingot-test-high --out z" KING, 2, "5000");
+    expect_refusal("capture --quiet --prompts ingot-test-high --out z" KING, 1, "5000");
+    static const char *const lines[][2] = {
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"think\":true}", "\"think\"" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"thinking\":1}",
+          "thinking: found" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":1}", "tools: found" },
+        { "{\"messages\":[]}", "at least one message" },
+        { "{\"tokens\":[1],\"tools\":[]}", "beside tokens" },
+        { "{\"tokens\":[1.5]}", "found real" },
+        { "[]", "want an object" },
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        error e;
+        EXPECT_OK(file_write("ingot-test-asked", str_from(lines[i][0]), &e), e);
+        expect_refusal("capture --quiet --prompts ingot-test-asked --out z" KING, 1, lines[i][1]);
+    }
     expect_refusal("capture --quiet --hidden 3,1 --tokens ingot-test-ids --out z" KING, 2,
                    "rising layers");
     expect_refusal("capture --quiet --hidden 1,4 --tokens ingot-test-ids --out z" KING, 2,
