@@ -35,7 +35,7 @@ lint: all ## everything that scripts check
 	scripts/check-sizes $(B)
 	scripts/check-docs $(B)/ingot
 	scripts/lint $(B)
-nugget: ## train the shipped pair anew: hours; checkpoints and packs in W=build/nugget (train/README.md)
+nugget: all ## train the shipped pair anew: hours; checkpoints and packs in W=build/nugget (train/README.md)
 	train/make-nugget $(W) $(ARGS)
 install: all ## into PREFIX=/usr/local (and DESTDIR)
 	@DESTDIR="$(DESTDIR)" cmake --install $(B) --prefix "$(PREFIX)" --strip
