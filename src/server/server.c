@@ -642,10 +642,8 @@ status server_run(const server_options *o, error *e)
 {
     server s = { .o = o };
     status st = start(&s, e);
-    if (st == OK) {
-        http_run(s.h);
-        if (s.load_status) st = error_set(e, s.load_status, "%s", s.load_error.text);
-    }
-    stop(&s);
+    if (st == OK) http_run(s.h);
+    stop(&s); /* waits for the loader, whose result is this thread's only then */
+    if (st == OK && s.load_status) st = error_set(e, s.load_status, "%s", s.load_error.text);
     return st;
 }
