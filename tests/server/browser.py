@@ -91,6 +91,22 @@ class Browser:
             time.sleep(0.05)
         return value
 
+    def reload(self):
+        """Loads the page again, and waits for it: what is asked before may find the old one."""
+        self.value("window.old = true")
+        self.send("Page.reload")
+        end = time.monotonic() + 30 * harness.SLOW
+        while True:
+            try:
+                if self.value("!window.old && document.readyState === 'complete'"):
+                    return
+            except RuntimeError as e:  # the question came between the two
+                if "navigated" not in str(e):
+                    raise
+            if time.monotonic() > end:
+                raise RuntimeError("never loaded again")
+            time.sleep(0.05)
+
     def type(self, text):
         self.send("Input.insertText", text=text)
 

@@ -39,8 +39,8 @@ class Page(harness.Case):
             self.assertRegex(b.value(NOTE), r"tokens/s · drafter: \d+ of \d+ accepted · [\d.]+ tokens a pass · [\d.]+ × the speed without")
             b.value("document.querySelector('details').open = true")
             b.picture("2-answer.png")
-            b.send("Page.reload")
-            b.until("document.readyState === 'complete' && document.querySelectorAll('article').length === 2")
+            b.reload()
+            b.until("document.querySelectorAll('article').length === 2")
             self.assertEqual(b.value(ANSWER), text)
             b.type("And 7 plus 8?")
             b.press_enter()
@@ -62,9 +62,10 @@ class Page(harness.Case):
             b.press_enter()
             b.until("$('send').textContent === 'Stop' && document.querySelector('article.assistant').innerText.length > 5", 60)
             b.picture("4-running.png")
-            b.send("Page.reload")  # in the middle: what was there is kept, and the server stops
-            b.until("document.readyState === 'complete' && document.querySelectorAll('article').length === 2")
+            b.reload()  # in the middle: what was there is kept, and the server stops
+            b.until("document.querySelectorAll('article').length === 2")
             self.assertGreater(len(b.value("document.querySelector('article.assistant').textContent")), 5)
+            self.assertEqual(b.value(NOTE), "stopped")
             self.assertTrue(s.until(lambda: s.metric("ingot_requests_running") == 0))
             b.value("$('text').focus()")
             b.type("And another one.")
