@@ -56,6 +56,30 @@ class Leaving(harness.Case):
             time.sleep(0.2)
             self.assertEqual(self.server.metric("ingot_generated_tokens_total"), before)
 
+    def test_R021_leaving_costs_no_more_than_the_pass_under_way(self):
+        def passes():
+            return self.server.metric("ingot_steps_total")
+
+        def one_pass():  # a prompt of one token, and the token after it
+            s = harness.Raw(self.server, harness.PATIENCE)
+            s.post(COMPLETIONS, {"prompt": [1], "temperature": 0, "max_tokens": 1})
+            return s
+        before = passes()
+        with one_pass() as s:
+            self.assertEqual(s.reply().status, 200)
+        self.assertEqual(passes() - before, 1)
+        for leaves in ({"messages": [{"role": "user", "content": "word " * 3500}]}, STORY):  # in its prefill, and while it speaks
+            before = passes()
+            with harness.Raw(self.server) as first:
+                first.post(CHAT, {**leaves, "max_tokens": 400, "stream": True})
+                self.assertTrue(self.server.until(lambda: passes() >= before + 2))
+                following = one_pass()
+                self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_queued") == 1))
+            seen = passes()  # the answer to this comes after the server has seen the other connection close
+            self.assertEqual(following.reply().status, 200)
+            self.assertLessEqual(passes() - 1 - seen, 1)
+            following.close()
+
     def test_R023_a_queued_request_whose_client_left_never_runs(self):
         first = long_stream(self.server)
         ran = self.server.metric("ingot_prompt_tokens_total")
