@@ -10,7 +10,7 @@ static void nugget_open(fixture *f, compute_mode mode)
     fixture_open(f, (fixture_options){ .folder = NUGGET "king",
                                        .mode = mode,
                                        .kv = mode == COMPUTE_F32 ? KV_F32 : KV_F16,
-                                       .threads = 2,
+                                       .threads = 1,
                                        .rows = 320,
                                        .taps = taps,
                                        .n_taps = 3 });

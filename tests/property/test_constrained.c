@@ -46,7 +46,7 @@ static void expect_city(str text)
 /* R038: nothing is repeated and nothing differs when drafts are on. */
 TEST(R038_drafted_answers_obey_the_schema_and_equal_plain_ones)
 {
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     ingot_engine *g = nugget_start(m, 1, 0);
     const ingot_prompt p = ask(INGOT_THINKING_OFF);
     for (int k = 0; k < 4; k++) {
@@ -71,7 +71,7 @@ TEST(R038_drafted_answers_obey_the_schema_and_equal_plain_ones)
 
 TEST(R036_the_schema_begins_after_the_thought)
 {
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     ingot_engine *g = nugget_start(m, 1, 0);
     const ingot_prompt p = ask(INGOT_THINKING_ON);
     ingot_sampling s = sampling(0, 4);
@@ -89,7 +89,7 @@ TEST(R036_the_schema_begins_after_the_thought)
 /* Without stop ids the text ends where the grammar allows nothing more. */
 TEST(a_complete_text_ends_by_itself)
 {
-    ingot_model *m = nugget_open(2, NULL);
+    ingot_model *m = nugget_open(1, NULL);
     ingot_engine *g = nugget_start(m, 1, 0);
     const ingot_prompt p = ask(INGOT_THINKING_OFF);
     ingot_sampling s = sampling(0, INGOT_BLOCK_PLAIN);
@@ -111,7 +111,7 @@ TEST(a_complete_text_ends_by_itself)
 
 TEST(tool_choice_is_honoured)
 {
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     ingot_engine *g = nugget_start(m, 1, 0);
     static const char *const choices[] = { "required", "get_weather", "stop_all" };
     for (int i = 0; i < 3; i++) {
@@ -190,7 +190,7 @@ static void expect_lines(str text)
  * penalties, and beside log-probabilities. */
 TEST(R038_drafted_answers_obey_a_grammar_and_equal_plain_ones)
 {
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     ingot_engine *g = nugget_start(m, 1, 0);
     ingot_prompt p = ask(INGOT_THINKING_OFF);
     p.messages = "[{\"role\":\"user\",\"content\":\"List three fruits, one per line.\"}]";
@@ -218,7 +218,7 @@ TEST(R038_drafted_answers_obey_a_grammar_and_equal_plain_ones)
 
 TEST(R036_the_grammar_begins_after_the_thought)
 {
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     ingot_engine *g = nugget_start(m, 1, 0);
     const ingot_prompt p = ask(INGOT_THINKING_ON);
     ingot_sampling s = sampling(0, 4);
@@ -239,7 +239,7 @@ TEST(R036_the_grammar_begins_after_the_thought)
  * error, not an answer. */
 TEST(a_text_that_cannot_go_on_is_an_error)
 {
-    ingot_model *m = nugget_open(2, NULL);
+    ingot_model *m = nugget_open(1, NULL);
     ingot_engine *g = nugget_start(m, 1, 0);
     const ingot_prompt p = ask(INGOT_THINKING_OFF);
     ingot_sampling s = sampling(0, INGOT_BLOCK_PLAIN);
@@ -279,7 +279,7 @@ TEST(forced_tokens_are_drafts)
 {
     static const char *const drafters[] = { NULL, NUGGET "/drafter-q8" };
     for (int k = 0; k < 2; k++) {
-        ingot_model *m = nugget_open(2, drafters[k]);
+        ingot_model *m = nugget_open(1, drafters[k]);
         ingot_engine *g = nugget_start(m, 1, 0);
         for (int i = 0; i < 3; i++) {
             nugget_result plain, forced;

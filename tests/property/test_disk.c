@@ -185,7 +185,7 @@ TEST(a_restart_goes_on_where_the_last_run_ended)
 {
     const folder f = folder_new();
     talk t = talk_new(300, 4);
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *cold = start(m, NULL, (how){ 0 });
     for (int turn = 0; turn < 3; turn++) {
         const int before = t.n;
@@ -211,7 +211,7 @@ TEST(R052_a_stored_state_is_used_for_its_own_prompt_alone)
     const folder f = folder_new();
     static talk talks[TALKS], brief[SHORT];
     static nugget_result got[TALKS + SHORT], want;
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *cold = start(m, NULL, (how){ 0 });
     /* each entry takes about 3 MB: few have room */
     ingot_engine *g = start(m, &f, (how){ .memory = 10 << 20, .parallel = 3 });
@@ -272,7 +272,7 @@ TEST(R046_the_next_turn_of_a_long_conversation_starts_at_once)
     static int32_t ids[OLD + NEW];
     double whole = 1e9, resumed[2] = { 1e9, 1e9 };
     const folder f = folder_new();
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine_options o = INGOT_INIT(ingot_engine_options);
     o.context = 4096;
     o.cache_bytes = 64 << 20;
@@ -337,7 +337,7 @@ static void damage(const char *path, void *arg)
 TEST(R052_damaged_files_are_dropped_and_never_used)
 {
     const folder f = folder_new();
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *cold = start(m, NULL, (how){ 0 });
     for (int kind = 0; kind < DAMAGES; kind++) {
         talk t = talk_new(300, 4);
@@ -365,7 +365,7 @@ TEST(R052_a_file_under_another_prompts_name_is_never_used)
 {
     const folder f = folder_new();
     char one[512], other[512];
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     talk t = talk_new(300, 4), u = talk_new(300, 5);
     write_turn(m, &f, (how){ 0 }, &t);
     EXPECT_INT(each_file(&f, note_path, one), 1);
@@ -405,7 +405,7 @@ TEST(R052_files_of_another_model_are_never_used)
 {
     const folder f = folder_new();
     talk t = talk_new(300, 4);
-    ingot_model *m = nugget_open(2, DRAFTER), *alone = nugget_open(2, NULL);
+    ingot_model *m = nugget_open(1, DRAFTER), *alone = nugget_open(2, NULL);
     write_turn(m, &f, (how){ 0 }, &t);
     ingot_engine *g = start(alone, &f, (how){ 0 }), *cold = start(alone, NULL, (how){ 0 });
     EXPECT_INT(same_as_cold(cold, g, &t), 0);
@@ -444,7 +444,7 @@ TEST(the_budget_holds_and_the_oldest_goes)
     enum { TALKS = 5 };
     const folder f = folder_new();
     static talk talks[TALKS];
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     uint64_t one = 0;
     for (int i = 0; i < TALKS; i++) {
         talks[i] = talk_new(200, 20 + (uint32_t)i);
@@ -487,7 +487,7 @@ static void run_on_a_full_disk(const folder *f)
 {
     const struct rlimit limit = { 1 << 20, 1 << 20 };
     talk t = talk_new(300, 4);
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *cold = start(m, NULL, (how){ 0 }), *g = start(m, f, (how){ 0 });
     signal(SIGXFSZ, SIG_IGN);
     EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -531,7 +531,7 @@ static void write_for_ever(const folder *f)
  * replies are those of a cold run. */
 static void go_on_after_a_crash(const folder *f)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *cold = start(m, NULL, (how){ 0 }), *g = start(m, f, (how){ 0 });
     for (uint32_t i = 0; i < CRASH_TALKS; i++) {
         nugget_result r;

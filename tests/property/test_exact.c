@@ -59,7 +59,7 @@ static ingot_sampling setting(int i, int max_tokens, int block)
 /* R054, R056, R060: blocks 2..8 and auto give the tokens of plain decoding. */
 TEST(R054_R056_drafted_equals_plain_greedy)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *g = nugget_start(m, 1, 0);
     for (int i = 0; i < NUGGET_PROMPTS; i += test_stride()) {
         int32_t ids[512];
@@ -84,7 +84,7 @@ TEST(R054_R056_drafted_equals_plain_greedy)
 /* R067, R069, R072: the same with temperature, truncation and penalties. */
 TEST(R067_R072_drafted_equals_plain_sampled)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *g = nugget_start(m, 1, 0);
     for (int i = 0; i < NUGGET_PROMPTS; i += 2 * test_stride()) {
         int32_t ids[512];
@@ -109,7 +109,7 @@ TEST(R067_R072_drafted_equals_plain_sampled)
 /* R060: long runs, where an error in the kept state would grow. */
 TEST(R060_hundreds_of_tokens_stay_equal)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *g = nugget_start(m, 1, 0);
     int32_t ids[512];
     const ingot_prompt p = nugget_prompt(1, ids, 512);
@@ -155,7 +155,7 @@ TEST(chunks_and_threads_change_nothing)
 TEST(R061_R063_R066_concurrent_equals_alone)
 {
     enum { MOST = 25 };
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *g = nugget_start(m, 1, 0);
     static nugget_result alone[MOST], got[MOST];
     static int32_t ids[MOST][512];
@@ -198,7 +198,7 @@ TEST(R061_R063_R066_concurrent_equals_alone)
 /* A request that arrives while another one runs, drafted or plain, changes nothing in it. */
 TEST(R064_a_later_request_disturbs_nobody)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *g = nugget_start(m, 4, 16);
     static int32_t ids[2][512];
     const ingot_prompt p = nugget_prompt(1, ids[0], 512), other = nugget_prompt(10, ids[1], 512);

@@ -13,7 +13,7 @@ typedef struct rig {
 
 static rig rig_open(int parallel)
 {
-    rig r = { .m = nugget_open(2, DRAFTER) };
+    rig r = { .m = nugget_open(1, DRAFTER) };
     r.g = nugget_start(r.m, parallel, 0);
     return r;
 }
@@ -559,7 +559,7 @@ TEST(a_single_call_ends_the_reply)
  * alone. */
 TEST(R075_short_requests_get_their_turn)
 {
-    rig r = { .m = nugget_open(2, DRAFTER) };
+    rig r = { .m = nugget_open(1, DRAFTER) };
     r.g = nugget_start(r.m, 2, 8);
     static int32_t ids[1900];
     for (int i = 0; i < 1900; i++) ids[i] = 100 + i * 7 % 900;

@@ -52,7 +52,7 @@ static ingot_stats stats_at_rest(ingot_engine *g)
  * beside others that are cancelled. */
 TEST(R051_those_put_back_go_on_with_the_same_tokens)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     static nugget_result alone[LONG], got[LONG];
     static int32_t ids[LONG][512];
     ingot_prompt p[LONG];
@@ -98,7 +98,7 @@ TEST(R051_those_put_back_go_on_with_the_same_tokens)
  * an engine that has memory for one window and says the same window at each start. */
 TEST(R051_the_whole_window_is_served_and_kept)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     buf text;
     buf_init(&text, 1 << 16);
     buf_text(&text, "[{\"role\":\"user\",\"content\":\"Sort these words:");
@@ -130,7 +130,7 @@ TEST(R051_the_whole_window_is_served_and_kept)
 
 TEST(choices_give_their_shared_beginning_up_for_memory)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     static nugget_result want[4], got[4];
     int32_t ids[512];
     const ingot_prompt p = nugget_prompt(4, ids, 512);
@@ -156,7 +156,7 @@ TEST(choices_give_their_shared_beginning_up_for_memory)
 /* What fits together runs together: short requests do not wait for memory that they do not need. */
 TEST(many_short_requests_share_the_memory_of_one_long)
 {
-    ingot_model *m = nugget_open(2, DRAFTER);
+    ingot_model *m = nugget_open(1, DRAFTER);
     ingot_engine *g = start(m, CONTEXT, MOST, 0);
     ingot_request *q[MOST];
     static int32_t ids[512];

@@ -45,7 +45,7 @@ static int compare(ingot_engine *cold, ingot_engine *warm, const ingot_prompt *p
 
 TEST(R046_the_next_turn_runs_only_what_is_new)
 {
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     ingot_engine *cold = start(m, 1, 0), *warm = start(m, 1, 64 << 20);
     ingot_prompt p = INGOT_INIT(ingot_prompt);
     p.thinking = INGOT_THINKING_OFF;
@@ -87,7 +87,7 @@ TEST(R048_R049_a_change_keeps_what_stands_before_it)
 {
     enum { BLOCK = 2500, STRIDE = 2048 };
     static int32_t ids[2 * BLOCK + 600];
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     ingot_engine *cold = start(m, 1, 0), *warm = start(m, 1, 256 << 20);
     ingot_prompt p = INGOT_INIT(ingot_prompt);
     p.tokens = ids;
@@ -137,7 +137,7 @@ TEST(R048_what_two_prompts_share_the_third_resumes)
 TEST(R052_one_other_token_is_another_prompt)
 {
     static int32_t ids[512];
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     ingot_engine *cold = start(m, 1, 0), *warm = start(m, 1, 64 << 20);
     ingot_prompt p = INGOT_INIT(ingot_prompt);
     nugget_result r;
@@ -163,7 +163,7 @@ TEST(R052_one_other_token_is_another_prompt)
 TEST(R051_a_small_budget_evicts_and_stays_right)
 {
     static int32_t ids[3][400];
-    ingot_model *m = nugget_open(2, NULL);
+    ingot_model *m = nugget_open(1, NULL);
     ingot_engine *cold = start(m, 1, 0), *warm = start(m, 1, 3 << 20);
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < 3; i++) {
@@ -185,7 +185,7 @@ TEST(R051_a_small_budget_evicts_and_stays_right)
  * at once. */
 TEST(choices_share_the_prompt_and_nothing_else)
 {
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     nugget_result one, want[4], got[4];
     int32_t ids[512];
     const ingot_prompt p = nugget_prompt(4, ids, 512);

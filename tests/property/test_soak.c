@@ -255,7 +255,7 @@ TEST(R057_R061_R066_requests_without_end_equal_those_alone)
     s.kinds = calloc((size_t)s.n_kinds, sizeof *s.kinds);
     EXPECT(s.kinds != NULL && mkdtemp(dir) != NULL);
     pthread_mutex_init(&s.lock, NULL);
-    ingot_model *m = nugget_open(2, NUGGET "/drafter-q8");
+    ingot_model *m = nugget_open(1, NUGGET "/drafter-q8");
     s.engine = start(m, NULL, true);
     for (int i = 0; i < s.n_kinds; i++) {
         make_kind(&s.kinds[i], i ? &s.kinds[i - 1] : NULL, &r);
