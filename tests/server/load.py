@@ -16,6 +16,7 @@ from harness import CHAT, Joined
 WORDS = ["What is 5 plus 6?", "Tell a story.", "Name the capital of France.", "Count from 1 to 9.", "Write a function that adds two numbers.",
          "Is 7 larger than 5?", "word " * 300]
 FIRST, SILENCE = 1, 5  # seconds
+KEEP_ALIVE = ("--keep-alive", "4")  # as shipped
 harness.PATIENCE = 1800  # a machine that stood still has lost nobody
 
 
@@ -130,7 +131,7 @@ class Load:
 
 def long_prefill():
     """The longest time between two bytes of a stream while a slow machine reads a long prompt."""
-    with harness.Server("--cpu", "ref", "--cache-mem", "0") as server:
+    with harness.Server("--cpu", "ref", "--cache-mem", "0", *KEEP_ALIVE) as server:
         last, longest, comments, begun = time.monotonic(), 0.0, 0, time.monotonic()
         for e in server.chat_stream("word " * 700, max_tokens=1):
             longest, last = max(longest, PAUSES.between(last, e.at)), e.at
@@ -143,7 +144,7 @@ def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 180
     streams = int(sys.argv[2]) if len(sys.argv) > 2 else 64
     good = long_prefill()
-    options = ("--parallel", "8", "--queue", "96", "--cache-mem", "32M", "--drain", "300", "--timeout", "300")
+    options = ("--parallel", "8", "--queue", "96", "--cache-mem", "32M", "--drain", "300", "--timeout", "300", *KEEP_ALIVE)
     with harness.Server(*options) as server:  # the crowd: who comes and goes leaves nothing
         idle = server.descriptors()
         load = Load(server, streams)

@@ -71,7 +71,7 @@ class Leaving(harness.Case):
         for leaves in ({"messages": [{"role": "user", "content": "word " * 3500}]}, STORY):  # in its prefill, and while it speaks
             before = passes()
             with harness.Raw(self.server) as first:
-                first.post(CHAT, {**leaves, "max_tokens": 400, "stream": True})
+                first.post(CHAT, {**leaves, "stream": True})
                 self.assertTrue(self.server.until(lambda: passes() >= before + 2))
                 following = one_pass()
                 self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_queued") == 1))
