@@ -57,16 +57,23 @@ bool fields_bool(const json_node *o, const char *key, bool *out, api_error *e)
            wrong_type(e, key, json_get(o, key), "true or false");
 }
 
+/* A whole number, which may be written 8.0. */
+static bool whole(const json_node *n, int64_t *out)
+{
+    double real;
+    if (json_kind(n) != JSON_REAL) return json_i64(n, out);
+    if (!json_f64(n, &real) || !(real >= -0x1p53 && real <= 0x1p53)) return false;
+    *out = (int64_t)real;
+    return real == (double)*out;
+}
+
 bool fields_int(const json_node *o, const char *key, int64_t min, int64_t max, int *out,
                 api_error *e)
 {
     int64_t v;
-    double real;
-    if (!fields_present(o, key)) return true;
-    const json_node *n = json_get(o, key);
-    if (json_kind(n) == JSON_REAL && json_f64(n, &real) && real == (double)(int64_t)real)
-        v = (int64_t)real;
-    else if (!json_i64(n, &v)) return wrong_type(e, key, n, "a whole number");
+    bool given;
+    if (!fields_i64(o, key, &v, &given, e)) return false;
+    if (!given) return true;
     if (v < min || v > max)
         return fields_refuse(e, key, "'%s': found %lld, want a whole number from %lld to %lld", key,
                              (long long)v, (long long)min, (long long)max);
@@ -77,8 +84,8 @@ bool fields_int(const json_node *o, const char *key, int64_t min, int64_t max, i
 bool fields_i64(const json_node *o, const char *key, int64_t *out, bool *given, api_error *e)
 {
     *given = fields_present(o, key);
-    return !*given || json_i64(json_get(o, key), out) ||
-           wrong_type(e, key, json_get(o, key), "a whole number");
+    const json_node *n = json_get(o, key);
+    return !*given || whole(n, out) || wrong_type(e, key, n, "a whole number of 64 bits");
 }
 
 bool fields_real(const json_node *o, const char *key, double min, double max, float *out,

@@ -267,6 +267,15 @@ class Streams(harness.Case):
             self.assertEqual(parts[c["index"]], m.get("reasoning_content", "") + (m["content"] or ""))
         self.error(self.server.chat(n=9), 400, "n")
 
+    def test_numbers_that_no_integer_holds(self):
+        for field in ("max_tokens", "n", "seed"):
+            for text in ("1e308", "-1e308", "1e19", "1.5", "18446744073709551615", "1" + "0" * 400):
+                body = f'{{"messages": [{{"role": "user", "content": "Say hi"}}], "{field}": {text}}}'
+                r = self.server.call("POST", CHAT, raw=body)
+                self.assertEqual((r.status, r.json["error"]["type"]), (400, "invalid_request_error"), body)
+        self.error(self.server.chat(max_tokens=2**64 - 1), 400, "max_tokens")
+        self.assertEqual(self.server.chat(max_tokens=2.0, seed=1.0).json["usage"]["completion_tokens"], 2)
+
     def test_completions_stream_and_old_logprobs(self):
         body = {"prompt": ["Once upon", "The capital"], "max_tokens": 12, "temperature": 0, "logprobs": 2}
         whole = self.server.post(COMPLETIONS, body).json
