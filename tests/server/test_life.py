@@ -67,6 +67,7 @@ class Leaving(harness.Case):
         before = passes()
         with one_pass() as s:
             self.assertEqual(s.reply().status, 200)
+        self.assertTrue(self.server.until(lambda: passes() > before))  # counted a moment after the answer
         self.assertEqual(passes() - before, 1)
         for leaves in ({"messages": [{"role": "user", "content": "word " * 3500}]}, STORY):  # in its prefill, and while it speaks
             before = passes()
@@ -77,6 +78,7 @@ class Leaving(harness.Case):
                 self.assertTrue(self.server.until(lambda: self.server.metric("ingot_requests_queued") == 1))
             seen = passes()  # the answer to this comes after the server has seen the other connection close
             self.assertEqual(following.reply().status, 200)
+            self.assertTrue(self.server.until(self.idle))
             self.assertLessEqual(passes() - 1 - seen, 1)
             following.close()
 
