@@ -98,12 +98,12 @@ static status shipped(char *out, size_t cap, const char *part, error *e)
 static status check_cpu(const char *cpu, error *e)
 {
     static const char *const tiers[] = {
-        "ref", "avx2", "avxvnni", "avx512", "amx", "neon", "i8mm"
+        "ref", "avx2", "avxvnni", "avx512", "gfni", "amx", "neon"
     };
     for (size_t i = 0; cpu && i < sizeof tiers / sizeof *tiers; i++)
         if (strcmp(cpu, tiers[i]) == 0) return OK;
     return cpu ? error_set(e, E_ARG,
-                           "--cpu: found %s, want ref, avx2, avxvnni, avx512, amx, neon or i8mm",
+                           "--cpu: found %s, want ref, avx2, avxvnni, avx512, gfni, amx or neon",
                            cpu)
                : OK;
 }

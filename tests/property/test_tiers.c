@@ -406,6 +406,34 @@ TEST(K3_K4_avx512_matmuls)
 {
     matmuls(tier("avx512"));
 }
+TEST(K3_gfni_functions)
+{
+    functions(tier("gfni"));
+}
+TEST(K3_gfni_rows)
+{
+    rows(tier("gfni"));
+}
+TEST(K3_gfni_rotation_and_quantization)
+{
+    rotation_and_quantization(tier("gfni"));
+}
+TEST(K3_gfni_convolutions)
+{
+    convolutions(tier("gfni"));
+}
+TEST(K3_gfni_recurrence)
+{
+    recurrence(tier("gfni"));
+}
+TEST(K3_gfni_attention)
+{
+    attention(tier("gfni"));
+}
+TEST(K3_K4_gfni_matmuls)
+{
+    matmuls(tier("gfni"));
+}
 TEST(K3_avxvnni_functions)
 {
     functions(tier("avxvnni"));

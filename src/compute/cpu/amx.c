@@ -166,9 +166,9 @@ static bool has_tiles(const tile_matrix *w)
 static void matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float *y, size_t stride,
                       int from, int to)
 {
-    const int whole = rows / CPU_BATCH; /* batches; the rest goes to AVX-512 */
+    const int whole = rows / CPU_BATCH; /* batches; the rest goes to gfni */
     if (!has_tiles(w) || rows <= CPU_BATCH) {
-        avx512_ops.matmul_q8(w, a, rows, y, stride, from, to);
+        gfni_ops.matmul_q8(w, a, rows, y, stride, from, to);
         return;
     }
     tile_begin();
@@ -181,7 +181,7 @@ static void matmul_q8(const tile_matrix *w, const act_q8 *a, int rows, float *y,
     if (!rest) return;
     const size_t done = (size_t)(CPU_BATCH * whole), at = done * (size_t)(w->n_in / w->group);
     const act_q8 last = { a->q + at * (size_t)w->group, a->scale + at, a->neg_sum + at };
-    avx512_ops.matmul_q8(w, &last, rest, y + done * stride, stride, from, to);
+    gfni_ops.matmul_q8(w, &last, rest, y + done * stride, stride, from, to);
 }
 static void matmul_f32(const tile_matrix *w, const float *x, int rows, float *y, size_t stride,
                        int from, int to)

@@ -16,11 +16,17 @@
 #include "base/banned.h"
 
 #if defined(__x86_64__)
-enum { AVX2 = 1, AVXVNNI = 2, AVX512 = 4, AMX = 8 };
+enum { AVX2 = 1, AVXVNNI = 2, AVX512 = 4, GFNI = 8, AMX = 16 };
 static const features table[] = {
-    { AMX | AVX512 | AVXVNNI | AVX2,
-      "amx avx512 avxvnni avx2 ref",
-      { &amx_ops, &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
+    { AMX | GFNI | AVX512 | AVXVNNI | AVX2,
+      "amx gfni avx512 avxvnni avx2 ref",
+      { &amx_ops, &gfni_ops, &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
+    { GFNI | AVX512 | AVXVNNI | AVX2,
+      "gfni avx512 avxvnni avx2 ref",
+      { &gfni_ops, &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
+    { GFNI | AVX512 | AVX2,
+      "gfni avx512 avx2 ref",
+      { &gfni_ops, &avx512_ops, &avx2_ops, &ref_ops, NULL } },
     { AVX512 | AVXVNNI | AVX2,
       "avx512 avxvnni avx2 ref",
       { &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
@@ -58,8 +64,9 @@ static unsigned detect(void)
     if ((saved & YMM) == YMM && b >> 5 & 1) have |= AVX2;
     const unsigned avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F DQ BW VL */
     if ((saved & ZMM) == ZMM && (b & avx512) == avx512 && c >> 11 & 1) have |= AVX512;
+    if (have & AVX512 && c >> 8 & 1) have |= GFNI;
     const bool tiles = (d >> 24 & 3) == 3; /* AMX-TILE, AMX-INT8 */
-    if (have & AVX512 && tiles && (saved & TILES) == TILES && may_use_tiles()) have |= AMX;
+    if (have & GFNI && tiles && (saved & TILES) == TILES && may_use_tiles()) have |= AMX;
     if (have && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1) have |= AVXVNNI;
     return have;
 }

@@ -6,7 +6,7 @@
 typedef struct features {
     unsigned needs;          /* of the CPU; private to features.c */
     const char *names;       /* of the tiers, best first: "avx512 avx2 ref" */
-    const cpu_ops *tiers[6]; /* the same order, NULL at the end */
+    const cpu_ops *tiers[7]; /* the same order, NULL at the end */
 } features;
 
 const features *features_get(void);
