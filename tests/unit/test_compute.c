@@ -268,10 +268,13 @@ static void expect_attention(const attn_data *d, const float *out, int row, int 
             sum += w;
             steep = fmax(steep, fabs(score * (double)d->s.scale));
             for (int i = 0; i < dim; i++) o[i] += w * (double)v[i];
-            for (int i = 0; i < dim; i++) most = fmax(most, fabs((double)v[i]));
+            for (int i = 0; i < dim; i++)
+                most = fabs((double)v[i]) > most ? fabs((double)v[i]) : most;
         }
-        for (int i = 0; i < dim; i++)
-            worst = fmax(worst, fabs(o[i] / sum - (double)out[(row * d->s.n_head + h) * dim + i]));
+        for (int i = 0; i < dim; i++) { /* GCC 12 for arm64 fails at fmax here */
+            const double off = fabs(o[i] / sum - (double)out[(row * d->s.n_head + h) * dim + i]);
+            if (off > worst) worst = off;
+        }
         if (!(worst < 3e-7 * (2 + steep) * most)) FAIL("row %d head %d: off by %g", row, h, worst);
         mem_free(o);
     }
