@@ -173,10 +173,10 @@ INLINE float quad_sum(const float *x, int n)
 INLINE void code_values(tile_type t, int8x16_t plane, float32x4_t *value)
 {
     const int32x4_t v = vreinterpretq_s32_s8(plane), offset = vdupq_n_s32(code_offset(t));
-    value[0] = vcvtq_f32_s32(vaddq_s32(vshrq_n_s32(vshlq_n_s32(v, 24), 24), offset));
-    value[1] = vcvtq_f32_s32(vaddq_s32(vshrq_n_s32(vshlq_n_s32(v, 16), 24), offset));
-    value[2] = vcvtq_f32_s32(vaddq_s32(vshrq_n_s32(vshlq_n_s32(v, 8), 24), offset));
-    value[3] = vcvtq_f32_s32(vaddq_s32(vshrq_n_s32(v, 24), offset));
+    value[0] = vcvtq_f32_s32(vsubq_s32(vshrq_n_s32(vshlq_n_s32(v, 24), 24), offset));
+    value[1] = vcvtq_f32_s32(vsubq_s32(vshrq_n_s32(vshlq_n_s32(v, 16), 24), offset));
+    value[2] = vcvtq_f32_s32(vsubq_s32(vshrq_n_s32(vshlq_n_s32(v, 8), 24), offset));
+    value[3] = vcvtq_f32_s32(vsubq_s32(vshrq_n_s32(v, 24), offset));
 }
 INLINE float32x4_t part_codes(tile_type t, const tile_matrix *w, const uint8_t *tile,
                               const float *x, int i)
