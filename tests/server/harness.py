@@ -61,10 +61,13 @@ class Server:
     """`ingot serve` on a free port; `with Server(...) as s`."""
 
     def __init__(self, *options, env=None, drafter=True, wait=True, context=4096):
-        command = [PROGRAM, "serve", "--king", f"{NUGGET}/king", "--port", "0", "--quiet", "--threads", "1"]
-        command += ["--drafter", f"{NUGGET}/drafter-q8"] if drafter else ["--no-drafter"]
+        usual = {"--king": f"{NUGGET}/king", "--port": "0", "--threads": "1", "--context": str(context)}
         # most tests look at events; what fills a silence, which is a slow machine's, has its own
-        command += ["--context", str(context), *([] if "--keep-alive" in options else ["--keep-alive", "60"]), *options]
+        usual["--keep-alive"] = "60"
+        command = [PROGRAM, "serve", "--quiet"]
+        command += ["--drafter", f"{NUGGET}/drafter-q8"] if drafter else ["--no-drafter"]
+        command += [word for name, value in usual.items() if name not in options for word in (name, value)]
+        command += options
         environment = {k: v for k, v in os.environ.items() if k != "INGOT_API_KEY"}
         # Freed memory that a sanitizer keeps for a while would look like a leak.
         environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
