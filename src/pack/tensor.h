@@ -1,6 +1,6 @@
 /* tensor.h - a named, typed, shaped view of bytes that somebody else keeps.
  *
- * Data comes from mapped files and may sit at any byte offset: read it through the helpers here,
+ * Data comes from mapped files and may sit at any byte offset: read it through the functions here,
  * which never assume alignment. All formats are little-endian, as are all supported machines. */
 #ifndef PACK_TENSOR_H
 #define PACK_TENSOR_H

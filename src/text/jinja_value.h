@@ -1,7 +1,7 @@
 /* jinja_value.h - the values of the template language, with Python's meaning of every operation.
  *
  * Values are small structs passed by value; what they point to lives in the run's arena and does
- * not change once made (the sandbox is immutable), except namespaces, iterators and loop helpers.
+ * not change once made (the sandbox is immutable), except namespaces, iterators and `loop`.
  * Texts are UTF-8; positions and lengths that a template sees count characters. */
 #ifndef TEXT_JINJA_VALUE_H
 #define TEXT_JINJA_VALUE_H
