@@ -496,7 +496,7 @@ int cmd_bench(int argc, char **argv)
         .summary = "measure speed, with the memory's own beside it",
         .details =
             "Each part is warmed up and measured in turns; figures are medians, with the spread "
-            "(largest less smallest,\n"
+            "(largest less smallest, "
             "over the median) beside them. What the model's context cannot hold is left out.",
         .tables = { own, b.base.model_options, b.base.engine_options, b.base.output_options },
     };

@@ -171,9 +171,9 @@ int cmd_capture(int argc, char **argv)
                  "       ingot capture --king FOLDER --tables FILE.safetensors",
         .summary = "run token sequences and store logits and hidden states",
         .details = "--mode f32 keeps float32 activations, keys and values: the reference "
-                   "arithmetic of the pack.\n"
+                   "arithmetic of the pack. "
                    "A line of --prompts is {\"messages\", \"tools\"?, \"thinking\"?} or "
-                   "{\"tokens\": [ids]}; a drafter makes\n"
+                   "{\"tokens\": [ids]}; a drafter makes "
                    "answers come sooner and changes none.",
         .tables = { own, answering, p.base.model_options, p.base.output_options },
     };

@@ -101,7 +101,7 @@ static int eval_kl(int argc, char **argv)
         .name = "eval kl",
         .usage = "--king K --against CAPTURE|KING2 [--tokens FILE] [options]",
         .summary = "KL divergence and hidden-state distance to a teacher",
-        .tables = { own, k.base.model_options, k.base.output_options },
+        .tables = { own, k.base.king_options, k.base.output_options },
     };
     return setup_command(&c, argc, argv, run_kl, &k);
 }
@@ -228,7 +228,7 @@ static int eval_ppl(int argc, char **argv)
         .name = "eval ppl",
         .usage = "--king K --text FILE [--context N]",
         .summary = "perplexity of a text, with its standard error",
-        .tables = { own, p.base.model_options, p.base.output_options },
+        .tables = { own, p.base.king_options, p.base.output_options },
     };
     return setup_command(&c, argc, argv, run_ppl, &p);
 }
@@ -279,7 +279,7 @@ static int eval_verify(int argc, char **argv)
         .usage = "--king K --drafter D [--prompts FILE]",
         .summary = "does every way of generating give the same tokens?",
         .details = "Plain, drafted at every block, in chunks, resumed from memory and disk, beside "
-                   "others; ends in `identical`\n"
+                   "others; ends in `identical` "
                    "and a hash, or names the first difference (exit code 1).",
         .tables = { own, v.base.model_options, v.base.engine_options, v.base.output_options },
     };

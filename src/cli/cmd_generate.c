@@ -201,7 +201,7 @@ int cmd_generate(int argc, char **argv)
         .usage = "--prompt TEXT [options]",
         .summary = "answer one prompt",
         .details = "The answer is written to stdout while it is made. With --json one object comes "
-                   "at the end; two runs\n"
+                   "at the end; two runs "
                    "gave the same tokens if their sha256 is the same.",
         .tables = { own, g.how.options, g.base.model_options, g.base.engine_options,
                     g.base.cache_options, g.base.output_options },

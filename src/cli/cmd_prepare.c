@@ -76,9 +76,9 @@ int cmd_prepare(int argc, char **argv)
         .summary = "keep the weights on disk as they are computed with",
         .details =
             "Loading a king or a drafter repacks its weights. This does it once: every command "
-            "that loads\n"
+            "that loads "
             "then maps the file, at once, and processes share it. The file belongs to the pack's "
-            "content; one\n"
+            "content; one "
             "of another pack or version, or a damaged one, is refused and made again. It can be "
             "deleted at any time.",
         .tables = { own, y.base.folder_options },

@@ -132,7 +132,7 @@ int cmd_serve(int argc, char **argv)
     const options_command c = {
         .name = "serve",
         .usage = "[--king FOLDER] [--drafter FOLDER] [options]",
-        .summary = "an OpenAI-compatible server",
+        .summary = "a server with OpenAI's and Anthropic's APIs",
         .details = "SIGTERM finishes what runs and exits 0; a second one exits at once.",
         .tables = { own, s.base.model_options, s.base.engine_options, s.base.cache_options,
                     &s.base.output_options[1] },

@@ -21,7 +21,7 @@ static const command commands[] = {
     { "generate", "answer one prompt", cmd_generate },
     { "chat", "hold a conversation", cmd_chat },
 #ifdef INGOT_SERVER
-    { "serve", "an OpenAI-compatible server", cmd_serve },
+    { "serve", "a server with OpenAI's and Anthropic's APIs", cmd_serve },
 #endif
 #ifdef INGOT_HUB
     { "pull", "fetch a model by its hub id", cmd_pull },
@@ -29,7 +29,7 @@ static const command commands[] = {
     { "inspect", "say what a pack is and what it needs", cmd_inspect },
     { "bench", "measure speed, with the memory's own beside it", cmd_bench },
     { "capture", "run token sequences and store logits and hidden states", cmd_capture },
-    { "eval", "KL divergence, hidden-state distance, perplexity", cmd_eval },
+    { "eval", "KL divergence, perplexity; verify: do all ways of generating agree?", cmd_eval },
     { "convert", "a king's pack to its GGUF twin and back", cmd_convert },
     { "quantize", "quantize a drafter or plain pack as MLX does", cmd_quantize },
     { "prepare", "keep the weights on disk as they are computed with", cmd_prepare },
@@ -48,8 +48,9 @@ static void help(FILE *out)
           out);
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`ingot help COMMAND` lists a command's options; `ingot --version` the version and the "
-          "CPU kernels found.\n",
+    fputs("\n`ingot help COMMAND` lists its options, `ingot --version` the CPU kernels found.\n"
+          "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 pack refused, 130 interrupted, "
+          "141 closed pipe.\n",
           out);
 }
 

@@ -48,7 +48,7 @@ const char *options_nearest(const char *name, const char *const *candidates, int
     int best = 4;
     for (int i = 0; i < n; i++) {
         const int d = edit_distance(name, candidates[i]);
-        if (d < best && d < (int)strlen(candidates[i])) {
+        if (d < best && 2 * d <= (int)strlen(name)) { /* half of it is right */
             best = d;
             nearest = candidates[i];
         }
@@ -194,20 +194,49 @@ status options_parse(const options_command *c, int argc, char **argv, bool *help
     return OK;
 }
 
+enum { HELP_COLUMN = 35, HELP_WIDTH = 100 };
+
+/* The words of `text` from column `at` on, and a line end; further lines begin at `indent`. */
+static void put_text(FILE *out, const char *text, int at, int indent)
+{
+    for (bool first = true; *text; first = false) {
+        const int n = (int)strcspn(text, " ");
+        if (!first && at + 1 + n > HELP_WIDTH) {
+            fprintf(out, "\n%*s", indent, "");
+            at = indent;
+        } else if (!first) {
+            fputc(' ', out);
+            at++;
+        }
+        fprintf(out, "%.*s", n, text);
+        at += n;
+        text += n;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+static void put_option(FILE *out, const option *o)
+{
+    char left[96];
+    int used = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
+                         : snprintf(left, sizeof left, "      --%s", o->name);
+    if (o->argument) used += snprintf(left + used, sizeof left - (size_t)used, " %s", o->argument);
+    if (used < HELP_COLUMN) fprintf(out, "%-*s", HELP_COLUMN, left);
+    else fprintf(out, "%s\n%*s", left, HELP_COLUMN, "");
+    put_text(out, o->help, HELP_COLUMN, HELP_COLUMN);
+}
+
 void options_help(const options_command *c, FILE *out)
 {
     fprintf(out, "ingot %s - %s\n\nusage: ingot %s %s\n", c->name, c->summary, c->name, c->usage);
-    if (c->details) fprintf(out, "\n%s\n", c->details);
+    if (c->details) {
+        fputc('\n', out);
+        put_text(out, c->details, 0, 0);
+    }
     for (int t = 0; t < OPTIONS_MAX_TABLES && c->tables[t]; t++) {
         fputc('\n', out);
-        for (const option *o = c->tables[t]; o->kind != OPTION_END; o++) {
-            char left[64];
-            const int used = o->letter
-                                 ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
-                                 : snprintf(left, sizeof left, "      --%s", o->name);
-            if (o->argument) snprintf(left + used, sizeof left - (size_t)used, " %s", o->argument);
-            fprintf(out, "%-34s %s\n", left, o->help);
-        }
+        for (const option *o = c->tables[t]; o->kind != OPTION_END; o++) put_option(out, o);
     }
 }
 

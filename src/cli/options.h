@@ -48,7 +48,7 @@ typedef struct options_command {
     const char *name;
     const char *usage;                        /* what follows `ingot NAME` */
     const char *summary;                      /* one line */
-    const char *details;                      /* further paragraphs of the help, or NULL */
+    const char *details;                      /* a further paragraph of the help, or NULL */
     const option *tables[OPTIONS_MAX_TABLES]; /* the rest is NULL */
     const char **positional[3];               /* where positional arguments go */
     int min_positional, max_positional;
@@ -59,7 +59,8 @@ typedef struct options_command {
  */
 status options_parse(const options_command *c, int argc, char **argv, bool *help, error *e);
 void options_help(const options_command *c, FILE *out);
-/* The candidate nearest to `name` by edit distance, or NULL when none is near. */
+/* The candidate nearest to `name` by edit distance, or NULL when none is near: at most three, and
+ * half of the name's letters, may be wrong. */
 const char *options_nearest(const char *name, const char *const *candidates, int n);
 /* "4" or "auto": rows of a step; 0 is auto. */
 status options_block(const char *text, int *block, error *e);

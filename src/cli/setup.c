@@ -27,7 +27,8 @@ void setup_init(setup *s)
         { OPTION_INT, "threads", 't', &s->threads, "N",
           "threads (default: physical cores this process may use)", 1, 1024, NULL },
         { OPTION_TEXT, "cpu", 0, &s->cpu, "TIER",
-          "force an instruction set; the results are the same bits", 0, 0, NULL },
+          "force ref, avx2, avxvnni, avx512, gfni, amx or neon; the results are the same bits", 0,
+          0, NULL },
         { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32",
           "arithmetic of the matrix products (default int8)", 0, 0, NULL },
         { OPTION_TEXT, "tiles", 0, &s->tiles, "DIR",
@@ -62,7 +63,11 @@ void setup_init(setup *s)
     };
     memcpy(s->model_options, model, sizeof model);
     const option text[] = { model[0], model[8], { .kind = OPTION_END } };
+    const option kings[] = {
+        model[0], model[4], model[5], model[6], model[7], model[8], { .kind = OPTION_END }
+    };
     const option reading[] = { model[8], output[0], output[1], { .kind = OPTION_END } };
+    memcpy(s->king_options, kings, sizeof kings);
     memcpy(s->text_options, text, sizeof text);
     memcpy(s->folder_options, reading, sizeof reading);
     memcpy(s->engine_options, engine, sizeof engine);

@@ -189,10 +189,11 @@ static bool parse_thinking(call *c, const json_node *body, api_error *e)
     for (size_t i = 0; !known && i < sizeof efforts / sizeof *efforts; i++)
         known = strcmp(p->reasoning_effort, efforts[i]) == 0;
     if (!known)
-        return fields_refuse(
-            e, "reasoning_effort",
-            "'reasoning_effort': found \"%.40s\", want none, minimal, low, medium, high or xhigh",
-            p->reasoning_effort);
+        return fields_refuse(e, "reasoning_effort",
+                             "'reasoning_effort': found \"%.40s\", want none, off, minimal, low, "
+                             "medium, high, xhigh "
+                             "or max",
+                             p->reasoning_effort);
     if (c->sampling.thinking_budget == 0 && fields_present(body, "reasoning_budget"))
         p->thinking = INGOT_THINKING_OFF;
     if (c->sampling.thinking_budget < 0) c->sampling.thinking_budget = 0; /* -1: no limit */

@@ -1,4 +1,4 @@
-/* server.h - `ingot serve`: a model behind an OpenAI-compatible HTTP interface. */
+/* server.h - `ingot serve`: a model behind the HTTP interfaces of OpenAI and Anthropic. */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 #include "base/error.h"

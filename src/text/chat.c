@@ -452,8 +452,8 @@ static status read_effort(str effort, str *out, error *e)
     }
     const int n = effort.len > 60 ? 60 : (int)effort.len;
     return error_set(e, E_ARG,
-                     "reasoning_effort: found \"%.*s\", want none, minimal, low, medium, high, "
-                     "xhigh or max",
+                     "reasoning_effort: found \"%.*s\", want none, off, minimal, low, medium, "
+                     "high, xhigh or max",
                      n, effort.ptr);
 }
 

@@ -90,6 +90,7 @@ TEST(command_lines_that_are_wrong)
     expect_refusal("convert " NUGGET "king x --type Q4", 2, "--type: found Q4");
     expect_refusal("synth x --shape king-27b --layers 3", 2, "found 3 layers, want 4 to");
     expect_refusal("eval merge", 2, "eval merge: want files");
+    expect_refusal("eval ppl --text x --no-drafter", 2, "unknown option --no-drafter");
     expect_refusal("synth ingot-no --shape king-9b", 1, "king-9b");
     expect_refusal("eval foo", 2, "found foo, want kl");
     expect_refusal("generate -p x --context 4X", 2, "--context: found 4X");

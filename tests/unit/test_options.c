@@ -84,6 +84,40 @@ TEST(unknown_options_name_the_nearest)
     EXPECT(!strstr(r.e.text, "did you mean"));
 }
 
+TEST(nothing_is_suggested_that_is_mostly_another_word)
+{
+    const char *const commands[] = { "serve", "generate", "eval" };
+    EXPECT(!options_nearest("env", commands, 3));
+    EXPECT_STR(options_nearest("sever", commands, 3), "serve");
+    EXPECT_STR(options_nearest("evl", commands, 3), "eval");
+}
+
+/* Text begins in column 35 and ends before column 100; where the name takes more, below it. */
+TEST(help_is_laid_out_in_columns)
+{
+    const option table[] = {
+        { OPTION_FLAG, "flag", 'f', NULL, NULL,
+          "a text that is much longer than what is left of a line of a hundred columns", 0, 0,
+          NULL },
+        { OPTION_TEXT, "layers", 0, NULL, "every=N|all|none|I,J,...", "which", 0, 0, NULL },
+        { .kind = OPTION_END },
+    };
+    const options_command c = { .name = "test", .usage = "", .summary = "x", .tables = { table } };
+    char text[1024];
+    FILE *f = tmpfile();
+    EXPECT(f != NULL);
+    options_help(&c, f);
+    rewind(f);
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    text[n] = '\0';
+    fclose(f);
+    EXPECT_STR(strstr(text, "  -f"), "  -f, --flag                       "
+                                     "a text that is much longer than what is left of a line of a\n"
+                                     "                                   hundred columns\n"
+                                     "      --layers every=N|all|none|I,J,...\n"
+                                     "                                   which\n");
+}
+
 TEST(bad_values_are_refused)
 {
     result r;
