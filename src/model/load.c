@@ -38,7 +38,8 @@ static status use_file(weights *w, const pack *p, compute *c, const load_options
     const bool exists = file_exists(path);
     if (!exists && o->tiles == LOAD_FIND) return OK;
     status s = exists ? open_file(w, p, c, o, path, &why) : E_IO;
-    if (exists && s) tell(o, why.text, "the tiles are made again");
+    if (s && exists && file_exists(path)) /* else somebody has taken it away in between */
+        tell(o, why.text, "the tiles are made again");
     if (s) {
         s = tilefile_write(w, p, c, path, o->progress, o->arg, &why);
         if (s == OK) s = open_file(w, p, c, o, path, &why);
