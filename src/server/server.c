@@ -624,14 +624,25 @@ static status start(server *s, error *e)
     return OK;
 }
 
+/* The workers have ended: what was theirs is the loop's. Nothing may be left whose request could
+ * wake an http that is closed. */
+static void reclaim(server *s)
+{
+    for (exchange *x = s->first, *next; x; x = next) {
+        next = x->next;
+        x->working = false;
+        if (!x->conn) exchange_free(x);
+    }
+}
+
 static void stop(server *s)
 {
     if (s->jobs) queue_close(s->jobs);
     for (int i = 0; i < s->n_workers; i++) pthread_join(s->workers[i], NULL);
     if (s->loading) pthread_join(s->loader, NULL);
     while (s->jobs && queue_pop(s->jobs)) continue; /* they are in the list of exchanges too */
-    if (s->h) http_close(s->h);
-    while (s->first) exchange_free(s->first);
+    reclaim(s);
+    if (s->h) http_close(s->h); /* frees the other exchanges with their connections */
     if (s->jobs) queue_free(s->jobs);
     if (s->service.engine) ingot_engine_stop(s->service.engine);
     if (s->service.model) ingot_model_close(s->service.model);
