@@ -609,7 +609,8 @@ static int make_jobs(scheduler *g, int budget)
     const int decoding = rows_of_decoding(g);
     for (int i = 0; i < g->n_running; i++)
         if (g->running[i]->block > 0) try_job(g, &n_jobs, g->running[i], g->running[i]->block);
-    add_prefill_jobs(g, &n_jobs, budget, g->bench.max_logits - decoding - g->n_running);
+    const int free_logits = g->bench.max_logits - decoding - g->n_running;
+    add_prefill_jobs(g, &n_jobs, budget, free_logits > 0 ? free_logits : 0);
     return n_jobs;
 }
 
