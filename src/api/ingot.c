@@ -633,7 +633,7 @@ ingot_status ingot_submit(ingot_request **out, ingot_engine *g, const ingot_prom
 {
     error er = { 0 };
     ingot_prompt from;
-    ingot_sampling sampling;
+    ingot_sampling sampling = { 0 };
     *out = NULL;
     status st = take_options(&from, sizeof from, p, "prompt", &er);
     if (st == OK) st = take_options(&sampling, sizeof sampling, s, "sampling", &er);
