@@ -22,9 +22,9 @@ typedef enum ingot_status {
     INGOT_E_UNSUPPORTED, /* well formed, but not something this program can do; a drafter for
                             another king */
     INGOT_E_NOMEM,
-    INGOT_E_LIMIT, /* a stated limit is exceeded: context, queue, size */
+    INGOT_E_LIMIT, /* a stated limit is exceeded: context, size, time */
     INGOT_E_CANCELLED,
-    INGOT_E_AGAIN, /* nothing yet */
+    INGOT_E_AGAIN, /* nothing yet; of ingot_submit and ingot_score: the queue is full */
     INGOT_E_BUG
 } ingot_status;
 

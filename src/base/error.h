@@ -16,9 +16,9 @@ typedef enum status {
     E_FORMAT,      /* a file or message breaks its format */
     E_UNSUPPORTED, /* well formed, but not something this program can do */
     E_NOMEM,
-    E_LIMIT, /* a stated limit is exceeded: context, queue, size, time */
+    E_LIMIT, /* a stated limit is exceeded: context, size, time */
     E_CANCELLED,
-    E_AGAIN, /* nothing yet */
+    E_AGAIN, /* not now: nothing yet, or the queue is full */
     E_BUG    /* a promise of ours is broken */
 } status;
 

@@ -119,7 +119,7 @@ status engine_submit(engine *g, request *r, error *e)
     status s = make_sequences(g, r, &list, e);
     const int before = atomic_fetch_add(&g->present, n);
     if (s == OK && before + n > g->room)
-        s = error_set(e, E_LIMIT, "queue: %d choices are running or waiting, limit %d", before,
+        s = error_set(e, E_AGAIN, "queue: %d choices are running or waiting, limit %d", before,
                       g->room);
     if (s == OK && !queue_push(g->inbox, list))
         s = error_set(e, E_CANCELLED, "engine: it is being stopped");

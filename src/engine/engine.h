@@ -18,7 +18,7 @@ typedef struct engine engine;
 status engine_start(engine **out, const engine_options *o, error *e);
 void engine_stop(engine *g); /* ends what runs as cancelled, joins the thread, frees */
 
-/* Posts the request; it may be cancelled and released at any time. E_LIMIT: the queue is full. On
+/* Posts the request; it may be cancelled and released at any time. E_AGAIN: the queue is full. On
  * failure the engine's references are dropped: the client only releases. */
 status engine_submit(engine *g, request *r, error *e);
 void engine_get_stats(engine *g, scheduler_stats *out);

@@ -225,11 +225,12 @@ api_error call_error_of(ingot_status s, const ingot_error *from)
     case INGOT_E_ARG:
     case INGOT_E_UNSUPPORTED:
     case INGOT_E_FORMAT:
+    case INGOT_E_LIMIT: /* the same request would meet it again */
         e.status = 400;
         e.type = "invalid_request_error";
         name_param(&e);
         break;
-    case INGOT_E_LIMIT:
+    case INGOT_E_AGAIN:
         e.status = 429;
         e.type = "rate_limit_error";
         break;

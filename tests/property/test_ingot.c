@@ -303,7 +303,7 @@ TEST(a_full_queue_is_refused_by_name)
     s.ignore_eos = true;
     ingot_request *q[4];
     for (int i = 0; i < 3; i++) q[i] = nugget_submit(r.g, &p, &s);
-    EXPECT_INT(ingot_submit(&q[3], r.g, &p, &s, &e), INGOT_E_LIMIT);
+    EXPECT_INT(ingot_submit(&q[3], r.g, &p, &s, &e), INGOT_E_AGAIN);
     EXPECT(strstr(e.text, "limit 3"));
     for (int i = 0; i < 3; i++) ingot_release(q[i]);
     rig_close(&r);

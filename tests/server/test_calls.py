@@ -123,6 +123,12 @@ class Calls(harness.Case):
             self.assertEqual(joined.finish, whole.json["choices"][0]["finish_reason"])
         self.assertEqual(joined.finish, "length")
 
+    def test_a_limit_that_would_be_met_again_is_no_429(self):
+        many = [{"type": "function", "function": {"name": f"f{i}"}} for i in range(129)]
+        reply = self.server.post(CHAT, self.body("end", tools=many, tool_choice="required"))
+        self.assertIn("128", self.error(reply, 400, "tools", kind="invalid_request_error")["message"])
+        self.assertNotIn("retry-after", reply.headers)
+
     def test_R034_tags_inside_the_answer_are_text(self):
         self.assertEqual(self.say("quoted"), (SAID["quoted"], "stop", []))
 
