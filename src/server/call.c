@@ -318,6 +318,14 @@ bool call_start(call *c, str body, api_error *e)
 
 /* ---- events ---- */
 
+bool call_outgrown(api_error *e)
+{
+    *e = (api_error){ .status = 503,
+                      .type = "unavailable_error",
+                      .message = "the answer outgrew its memory" };
+    return false;
+}
+
 static void write_bytes(jsonw *w, const char *bytes, size_t n)
 {
     jsonw_key(w, "bytes");
@@ -404,6 +412,7 @@ static void begin_call(choice *k, const ingot_event *ev)
     k->calls = more;
     tool_call *t = &k->calls[k->n_calls++];
     *t = (tool_call){ .name = mem_strndup(ev->text, ev->len) };
+    if (!t->name) k->content.failed = E_NOMEM;
     buf_init(&t->arguments, CALL_MAX_OUTPUT);
     call_make_id(t->id, sizeof t->id, "call_");
     note_part(k, INGOT_TOOL_BEGIN, 0, 0);
@@ -426,12 +435,19 @@ static void keep_event(call *c, choice *k, const ingot_event *ev)
         k->ended = true;
         k->finish = ev->finish;
         k->usage = *ev->usage;
-        if (ev->stop) k->stop = mem_strndup(ev->stop, strlen(ev->stop));
+        if (ev->stop && !(k->stop = mem_strndup(ev->stop, strlen(ev->stop))))
+            k->content.failed = E_NOMEM;
         c->n_ended++;
         break;
     case INGOT_TOOL_END: break;
     }
     keep_logprobs(c, k, ev);
+}
+
+static bool is_whole(const choice *k)
+{
+    return !k->content.failed && !k->reasoning.failed && !k->logprobs.failed &&
+           !(k->n_calls && k->calls[k->n_calls - 1].arguments.failed);
 }
 
 static bool take(call *c, int prompt, const ingot_event *ev, buf *out, api_error *e)
@@ -443,12 +459,7 @@ static bool take(call *c, int prompt, const ingot_event *ev, buf *out, api_error
         snprintf(e->message, sizeof e->message, "%s", ev->error);
         return false;
     }
-    if (k->content.failed || k->reasoning.failed) {
-        *e = (api_error){ .status = 503,
-                          .type = "unavailable_error",
-                          .message = "the answer outgrew its memory" };
-        return false;
-    }
+    if (!is_whole(k)) return call_outgrown(e);
     if (c->stream) c->dialect->event(c, prompt, ev, out);
     return true;
 }
@@ -457,8 +468,12 @@ bool call_drain(call *c, buf *out, api_error *e)
 {
     for (int i = 0; i < c->n_prompts; i++) {
         ingot_event ev;
-        while (ingot_next(c->requests[i], &ev, 0) == INGOT_OK)
+        ingot_status s;
+        while ((s = ingot_next(c->requests[i], &ev, 0)) == INGOT_OK)
             if (!take(c, i, &ev, out, e)) return false;
+        if (s == INGOT_E_AGAIN || s == INGOT_E_CANCELLED) continue;
+        *e = call_error_of(s, &(ingot_error){ .text = "the answer could not be read" });
+        return false;
     }
     return true;
 }

@@ -104,6 +104,8 @@ bool call_start(call *c, str body, api_error *e);
 /* Takes every event that is there; *out receives stream bytes when streaming. False: an engine
  * error ended the call (e filled). */
 bool call_drain(call *c, buf *out, api_error *e);
+/* Fills e with a 503: what was to be sent is not whole, for want of memory. Returns false. */
+bool call_outgrown(api_error *e);
 bool call_done(const call *c);
 void call_cancel(call *c);
 

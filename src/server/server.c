@@ -111,7 +111,22 @@ static void reply_error(exchange *x, const api_error *e)
     if (e->status == 405)
         extra = x->route->method[0] == 'G' ? "Allow: GET, HEAD, OPTIONS\r\n"
                                            : "Allow: POST, OPTIONS\r\n";
-    reply(x, e->status, extra, "application/json", buf_view(&x->out));
+    const str body = x->out.failed ? (str){ 0 } : buf_view(&x->out);
+    reply(x, e->status, extra, "application/json", body);
+    exchange_free(x);
+}
+
+/* With what was written to x->out, if it is whole. */
+static void reply_out(exchange *x, const char *type)
+{
+    api_error e;
+    if (x->out.failed) {
+        call_outgrown(&e);
+        reply_error(x, &e);
+        return;
+    }
+    count(x, OUTCOME_OK);
+    reply(x, 200, NULL, type, buf_view(&x->out));
     exchange_free(x);
 }
 
@@ -144,28 +159,6 @@ static void observe(exchange *x)
         metrics_observe(&x->s->metrics.per_token_s, u.decode_s / (u.completion_tokens - 1));
 }
 
-static void finish(exchange *x)
-{
-    call *c = x->c;
-    observe(x);
-    count(x, OUTCOME_OK);
-    for (int i = 0; i < c->n_choices; i++) log_text(x, "reply", buf_view(&c->choices[i].content));
-    buf_clear(&x->out);
-    if (c->stream) {
-        c->dialect->end(c, &x->out);
-        http_put(x->conn, buf_view(&x->out));
-        http_end(x->conn);
-    } else {
-        c->dialect->whole(c, &x->out);
-        if (x->out.failed) {
-            reply_simple(x, 503, "unavailable_error", "the answer outgrew its memory");
-            return;
-        }
-        reply(x, 200, NULL, "application/json", buf_view(&x->out));
-    }
-    exchange_free(x);
-}
-
 /* The status line is long gone: the error is an event, and the stream ends without a normal finish.
  */
 static void fail_stream(exchange *x, const api_error *e)
@@ -178,22 +171,54 @@ static void fail_stream(exchange *x, const api_error *e)
     d->error(e, &x->out);
     call_event_end(&x->out);
     if (!d->error_event) buf_text(&x->out, "data: [DONE]\n\n");
-    http_put(x->conn, buf_view(&x->out));
+    if (!x->out.failed) http_put(x->conn, buf_view(&x->out));
     http_end_close(x->conn);
     exchange_free(x);
 }
 
-static void begin_stream(exchange *x)
+static void finish(exchange *x)
+{
+    call *c = x->c;
+    api_error e;
+    observe(x);
+    for (int i = 0; i < c->n_choices; i++) log_text(x, "reply", buf_view(&c->choices[i].content));
+    buf_clear(&x->out);
+    if (!c->stream) {
+        c->dialect->whole(c, &x->out);
+        reply_out(x, "application/json");
+        return;
+    }
+    c->dialect->end(c, &x->out);
+    if (x->out.failed) {
+        call_outgrown(&e);
+        fail_stream(x, &e);
+        return;
+    }
+    count(x, OUTCOME_OK);
+    http_put(x->conn, buf_view(&x->out));
+    http_end(x->conn);
+    exchange_free(x);
+}
+
+/* False: it failed, and x is freed. */
+static bool begin_stream(exchange *x)
 {
     char headers[1024];
+    api_error e;
     snprintf(headers, sizeof headers,
              "X-Request-Id: %s\r\n%sCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n",
              x->request_id, x->cors);
     http_begin(x->conn, 200, headers, "text/event-stream; charset=utf-8");
     buf_clear(&x->out);
     x->c->dialect->begin(x->c, &x->out);
-    http_put(x->conn, buf_view(&x->out));
     x->streaming = true;
+    if (x->out.failed) {
+        call_outgrown(&e);
+        fail_stream(x, &e);
+        return false;
+    }
+    http_put(x->conn, buf_view(&x->out));
+    return true;
 }
 
 static bool has_text(const call *c)
@@ -213,12 +238,13 @@ static void pump(exchange *x)
     if (c->stream && http_pending(x->conn) > HIGH_WATER)
         return; /* goes on when the client has taken some */
     buf_clear(&x->out);
-    const bool good = call_drain(c, &x->out, &e);
+    bool good = call_drain(c, &x->out, &e);
     if (good && !x->first_seen && has_text(c)) {
         x->first_seen = true;
         metrics_observe(&x->s->metrics.first_token_s, (double)(clock_ns() - x->started_ns) / 1e9);
     }
-    if (c->stream) http_put(x->conn, buf_view(&x->out));
+    if (x->out.failed) good = call_outgrown(&e);
+    else if (c->stream) http_put(x->conn, buf_view(&x->out));
     if (!good && c->stream) fail_stream(x, &e);
     else if (!good) reply_error(x, &e);
     else if (call_done(c)) finish(x);
@@ -252,11 +278,8 @@ static void worked(void *arg)
     } else if (x->failed) {
         reply_error(x, &x->e);
     } else if (!x->c) {
-        count(x, OUTCOME_OK);
-        reply(x, 200, NULL, "application/json", buf_view(&x->out));
-        exchange_free(x);
-    } else {
-        if (x->c->stream) begin_stream(x);
+        reply_out(x, "application/json");
+    } else if (!x->c->stream || begin_stream(x)) {
         pump(x);
     }
 }
@@ -305,12 +328,10 @@ static void get_health(exchange *x)
 static void get_metrics(exchange *x)
 {
     server *s = x->s;
-    count(x, OUTCOME_OK);
     buf_clear(&x->out);
     metrics_write(&s->metrics, routes_names(), s->service.engine, &s->service.info,
                   http_connections(s->h), &x->out);
-    reply(x, 200, NULL, "text/plain; version=0.0.4; charset=utf-8", buf_view(&x->out));
-    exchange_free(x);
+    reply_out(x, "text/plain; version=0.0.4; charset=utf-8");
 }
 
 /* Other people's requests are shown only where keys say who may look. */
@@ -323,7 +344,6 @@ static void get_slots(exchange *x)
         reply_simple(x, 501, "not_supported_error", "/slots is served only where a key is set");
         return;
     }
-    count(x, OUTCOME_OK);
     buf_clear(&x->out);
     jsonw_init(&w, &x->out);
     jsonw_array(&w);
@@ -331,8 +351,7 @@ static void get_slots(exchange *x)
         if (y->c)
             slots_write(&w, y->c, y->request_id, (double)(now - y->started_ns) / 1e9, y->working);
     jsonw_end_array(&w);
-    reply(x, 200, NULL, "application/json", buf_view(&x->out));
-    exchange_free(x);
+    reply_out(x, "application/json");
 }
 
 static void generate(exchange *x)
@@ -396,9 +415,7 @@ static void dispatch(exchange *x)
             reply_error(x, &e);
             return;
         }
-        count(x, OUTCOME_OK);
-        reply(x, 200, NULL, "application/json", buf_view(&x->out));
-        exchange_free(x);
+        reply_out(x, "application/json");
     } else if (s->phase != PHASE_READY) {
         get_health(x);
     } else if (x->route->kind == ROUTE_GENERATE) {
