@@ -60,12 +60,6 @@ struct http_conn {
     int64_t last_put_ns;
 };
 
-typedef struct posted {
-    struct posted *next;
-    void (*fn)(void *arg);
-    void *arg;
-} posted;
-
 struct http {
     struct event_base *base;
     struct evconnlistener *listener;
@@ -75,7 +69,7 @@ struct http {
     http_conn *conns;
     int n_conns, port;
     pthread_mutex_t lock;
-    posted *first, **last; /* under lock */
+    http_posted *first, **last; /* under lock */
     void (*tick_fn)(void *arg);
     void *tick_arg;
     struct signal_handler {
@@ -684,29 +678,25 @@ static void on_posts(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     pthread_mutex_lock(&h->lock);
-    posted *p = h->first;
+    http_posted *p = h->first;
     h->first = NULL;
     h->last = &h->first;
     pthread_mutex_unlock(&h->lock);
     while (p) {
-        posted *next = p->next;
+        http_posted *next = p->next; /* fn may free p */
         p->fn(p->arg);
-        mem_free(p);
         p = next;
     }
 }
 
-bool http_post(http *h, void (*fn)(void *arg), void *arg)
+void http_post(http *h, http_posted *p, void (*fn)(void *arg), void *arg)
 {
-    posted *p = mem_alloc(sizeof *p);
-    if (!p) return false;
-    *p = (posted){ NULL, fn, arg };
+    *p = (http_posted){ NULL, fn, arg };
     pthread_mutex_lock(&h->lock);
     *h->last = p;
     h->last = &p->next;
     pthread_mutex_unlock(&h->lock);
     event_active(h->posts, EV_READ, 0);
-    return true;
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
@@ -847,11 +837,6 @@ void http_close(http *h)
     http_refuse_new(h);
     for (int i = 0; i < h->n_signals; i++) event_free(h->signals[i].event);
     if (h->tick) event_free(h->tick);
-    while (h->first) {
-        posted *p = h->first;
-        h->first = p->next;
-        mem_free(p);
-    }
     if (h->posts) event_free(h->posts);
     if (h->wake) event_free(h->wake);
     if (h->base) event_base_free(h->base);

@@ -14,6 +14,12 @@
 typedef struct http http;
 typedef struct http_conn http_conn;
 
+typedef struct http_posted {
+    struct http_posted *next;
+    void (*fn)(void *arg);
+    void *arg;
+} http_posted;
+
 typedef struct http_options {
     const char *host; /* address or name to listen on */
     int port;         /* 0: any free one */
@@ -49,8 +55,9 @@ int http_port(const http *h);
 int http_connections(const http *h);
 bool http_all_sent(const http *h); /* no connection has bytes waiting to be taken */
 void http_refuse_new(http *h);     /* stops listening */
-/* Runs fn(arg) on the loop thread soon; any thread. False when memory is short. */
-bool http_post(http *h, void (*fn)(void *arg), void *arg);
+/* Runs fn(arg) on the loop thread soon; any thread, never allocates. The caller keeps *p until then
+ * or until the loop has ended. */
+void http_post(http *h, http_posted *p, void (*fn)(void *arg), void *arg);
 /* Has `woken` called on the loop thread soon; any thread, never blocks or allocates. */
 void http_wake(http *h);
 /* Calls fn(arg) every `ms` on the loop thread. One timer per http. */

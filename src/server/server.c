@@ -42,6 +42,7 @@ typedef struct exchange {
     const route *route;
     atomic_bool gone; /* read by the worker */
     bool working;     /* with a worker */
+    http_posted back; /* from the worker */
     bool streaming;   /* the head of the stream is sent */
     bool first_seen;
     buf body, out;
@@ -63,6 +64,7 @@ typedef struct server {
     pthread_t workers[WORKERS], loader;
     int n_workers;
     bool loading;
+    http_posted load_end;
     status load_status;
     error load_error;
     exchange *first;
@@ -293,7 +295,7 @@ static void *work(void *arg)
             if (x->c) x->failed = !call_start(x->c, buf_view(&x->body), &x->e);
             else x->failed = !x->route->answer(&s->service, buf_view(&x->body), &x->out, &x->e);
         }
-        http_post(s->h, worked, x);
+        http_post(s->h, &x->back, worked, x);
     }
     return NULL;
 }
@@ -612,7 +614,7 @@ static void *load(void *arg)
         s->service.created = clock_wall_s();
         s->service.reasoning_both = s->o->reasoning_both;
     }
-    http_post(s->h, loaded, s);
+    http_post(s->h, &s->load_end, loaded, s);
     return NULL;
 }
 
