@@ -509,7 +509,7 @@ static const dialect counted = { .prompt_field = "messages", .parse = translate 
 bool anthropic_count_tokens(const service *s, str body, buf *out, api_error *e)
 {
     call *c = mem_alloc(sizeof *c);
-    if (!c) return fields_refuse(e, "", "out of memory");
+    if (!c) return fields_no_memory(e);
     call_init(c, &counted, s, "");
     ingot_text text = { 0 };
     ingot_tokens ids = { 0 };

@@ -75,7 +75,7 @@ bool call_parse_stop(call *c, const json_node *body, const char *key, api_error 
         if (memchr(s.ptr, '\0', s.len))
             return fields_refuse(e, key, "'%s': has a NUL character", key);
         c->stop[i] = arena_strdup(&c->mem, s);
-        if (!c->stop[i]) return fields_refuse(e, key, "out of memory");
+        if (!c->stop[i]) return fields_no_memory(e);
     }
     c->sampling.stop = c->stop;
     c->sampling.n_stop = (int)count;
@@ -88,7 +88,7 @@ static bool parse_bias(call *c, const json_node *body, api_error *e)
     if (!fields_object(body, "logit_bias", &map, e)) return false;
     if (!map) return true;
     ingot_bias *bias = arena_array(&c->mem, json_len(map) + 1, sizeof *bias);
-    if (!bias) return fields_refuse(e, "logit_bias", "out of memory");
+    if (!bias) return fields_no_memory(e);
     int n = 0;
     void *it = NULL;
     str key;
@@ -202,7 +202,7 @@ bool call_parse_tools(call *c, const json_node *tools, const json_node *choice_n
     c->prompts[0].tool_choice = named ? arena_strdup(&c->mem, str_from(named))
                                 : word && strcmp(word, "required") == 0 ? "required"
                                                                         : NULL;
-    return c->prompts[0].tools || fields_refuse(e, "tools", "out of memory");
+    return (c->prompts[0].tools && (!named || c->prompts[0].tool_choice)) || fields_no_memory(e);
 }
 
 /* ---- starting ---- */
@@ -246,21 +246,15 @@ api_error call_error_of(ingot_status s, const ingot_error *from)
 
 bool call_parse(call *c, str body, api_error *e)
 {
-    error je;
-    if (json_parse(&c->doc, body, JSON_KEEP_BIGINT, "body", &je))
-        return fields_refuse(e, "", "%s", je.text);
-    const json_node *root = json_root(c->doc);
-    if (json_kind(root) != JSON_OBJECT)
-        return fields_refuse(e, "", "body: found %s, want a JSON object", json_kind_name(root));
-    return c->dialect->parse(c, root, e);
+    return fields_parse(&c->doc, body, e) && c->dialect->parse(c, json_root(c->doc), e);
 }
 
 bool call_parse_translated(call *c, const dialect *d, const buf *text, api_error *e)
 {
-    error je;
-    if (text->failed || json_parse(&c->translated, buf_view(text), JSON_KEEP_BIGINT, "body", &je))
-        return fields_refuse(e, "", "the request outgrew its memory");
-    return d->parse(c, json_root(c->translated), e);
+    if (text->failed == E_NOMEM) return fields_no_memory(e);
+    if (text->failed) return fields_refuse(e, "", "body: larger than what this server reads");
+    return fields_parse(&c->translated, buf_view(text), e) &&
+           d->parse(c, json_root(c->translated), e);
 }
 
 static bool make_choices(call *c)
@@ -303,10 +297,7 @@ static bool refuse_submit(const call *c, ingot_status s, const ingot_error *from
 bool call_start(call *c, str body, api_error *e)
 {
     if (!call_parse(c, body, e)) return false;
-    if (!make_choices(c)) {
-        *e = (api_error){ .status = 503, .type = "unavailable_error", .message = "out of memory" };
-        return false;
-    }
+    if (!make_choices(c)) return fields_no_memory(e);
     for (int i = 0; i < c->n_prompts; i++) {
         ingot_error ie;
         const ingot_status s =

@@ -20,6 +20,26 @@ bool fields_refuse(api_error *e, const char *param, const char *fmt, ...)
     return false;
 }
 
+bool fields_no_memory(api_error *e)
+{
+    *e = (api_error){ .status = 503, .type = "unavailable_error", .message = "out of memory" };
+    return false;
+}
+
+bool fields_parse(json_doc **doc, str body, api_error *e)
+{
+    error je;
+    const status s = json_parse(doc, body, JSON_KEEP_BIGINT, "body", &je);
+    if (s == E_NOMEM) return fields_no_memory(e);
+    if (s) return fields_refuse(e, "", "%s", je.text);
+    const json_node *root = json_root(*doc);
+    if (json_kind(root) == JSON_OBJECT) return true;
+    fields_refuse(e, "", "body: found %s, want a JSON object", json_kind_name(root));
+    json_free(*doc);
+    *doc = NULL;
+    return false;
+}
+
 static bool wrong_type(api_error *e, const char *key, const json_node *found, const char *want)
 {
     return fields_refuse(e, key, "'%s': found %s, want %s", key, json_kind_name(found), want);
@@ -110,7 +130,7 @@ bool fields_text(const json_node *o, const char *key, arena *mem, const char **o
     if (s.len && memchr(s.ptr, '\0', s.len))
         return fields_refuse(e, key, "'%s': has a NUL character", key);
     *out = arena_strdup(mem, s);
-    return *out || fields_refuse(e, key, "out of memory");
+    return *out || fields_no_memory(e);
 }
 
 bool fields_object(const json_node *o, const char *key, const json_node **out, api_error *e)

@@ -23,6 +23,9 @@ typedef struct api_error {
 bool fields_refuse(api_error *e, const char *param, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+bool fields_no_memory(api_error *e); /* a 503 */
+/* A body that is one JSON object; the caller frees *doc. */
+bool fields_parse(json_doc **doc, str body, api_error *e);
 bool fields_present(const json_node *o, const char *key); /* there and not null */
 const char *fields_type(const json_node *o);              /* its "type"; "" when that is no text */
 bool fields_is(const json_node *o, const char *type);

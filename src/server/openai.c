@@ -159,7 +159,7 @@ static bool parse_response_format(call *c, const json_node *body, api_error *e)
                              "'response_format.json_schema.schema': found %s, want an object",
                              json_kind_name(schema));
     c->sampling.schema = fields_json(schema, &c->mem);
-    return c->sampling.schema || fields_refuse(e, "response_format", "out of memory");
+    return c->sampling.schema || fields_no_memory(e);
 }
 
 static bool parse_chat_logprobs(call *c, const json_node *body, api_error *e)
@@ -198,7 +198,7 @@ static bool parse_thinking(call *c, const json_node *body, api_error *e)
         p->thinking = INGOT_THINKING_OFF;
     if (c->sampling.thinking_budget < 0) c->sampling.thinking_budget = 0; /* -1: no limit */
     if (kwargs) p->template_args = fields_json(kwargs, &c->mem);
-    return !kwargs || p->template_args || fields_refuse(e, "chat_template_kwargs", "out of memory");
+    return !kwargs || p->template_args || fields_no_memory(e);
 }
 
 /* What this server does not do. */
@@ -238,14 +238,14 @@ static bool parse_chat(call *c, const json_node *body, api_error *e)
         return false;
     c->sampling.single_call = !parallel;
     c->prompts[0].messages = fields_json(messages, &c->mem);
-    return c->prompts[0].messages || fields_refuse(e, "messages", "out of memory");
+    return c->prompts[0].messages || fields_no_memory(e);
 }
 
 static bool parse_ids(call *c, const json_node *array, ingot_prompt *p, api_error *e)
 {
     const size_t n = json_len(array);
     int32_t *ids = arena_array(&c->mem, n + 1, sizeof *ids);
-    if (!ids) return fields_refuse(e, "prompt", "out of memory");
+    if (!ids) return fields_no_memory(e);
     for (size_t i = 0; i < n; i++) {
         int64_t id;
         if (!json_i64(json_at(array, i), &id) || id < 0 || id >= c->service->info.n_vocab)
@@ -268,7 +268,7 @@ static bool parse_one_prompt(call *c, const json_node *node, api_error *e)
     } else if (json_str(node, &text) && text.len > 0) {
         p->text = arena_strdup(&c->mem, text);
         p->text_len = text.len;
-        if (!p->text) return fields_refuse(e, "prompt", "out of memory");
+        if (!p->text) return fields_no_memory(e);
     } else {
         return fields_refuse(
             e, "prompt",

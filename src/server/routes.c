@@ -35,17 +35,6 @@ static bool get_model(const service *s, str path, buf *out, api_error *e)
     return false;
 }
 
-static bool parse_object(str body, json_doc **doc, api_error *e)
-{
-    error je;
-    if (json_parse(doc, body, JSON_KEEP_BIGINT, "body", &je))
-        return fields_refuse(e, "", "%s", je.text);
-    if (json_kind(json_root(*doc)) == JSON_OBJECT) return true;
-    fields_refuse(e, "", "body: found %s, want a JSON object", json_kind_name(json_root(*doc)));
-    json_free(*doc);
-    return false;
-}
-
 static bool tokenize(const service *s, const json_node *in, buf *out, api_error *e)
 {
     str text;
@@ -81,7 +70,7 @@ static bool detokenize(const service *s, const json_node *in, buf *out, api_erro
     ingot_text text;
     ingot_error ie;
     jsonw w;
-    bool good = ids != NULL || fields_refuse(e, "tokens", "out of memory");
+    bool good = ids != NULL || fields_no_memory(e);
     for (size_t i = 0; good && i < n; i++) {
         int64_t id;
         good = json_i64(json_at(list, i), &id) && id >= 0 && id < s->info.n_vocab;
@@ -120,6 +109,9 @@ static bool apply_template(const service *s, const json_node *in, buf *out, api_
     if (good) {
         p.messages = fields_json(messages, &mem);
         p.tools = tools ? fields_json(tools, &mem) : NULL;
+        good = (p.messages && (!tools || p.tools)) || fields_no_memory(e);
+    }
+    if (good) {
         const ingot_status is = ingot_render(s->model, &p, &text, &ie);
         good = is == INGOT_OK;
         if (!good) *e = call_error_of(is, &ie);
@@ -139,7 +131,7 @@ static bool with_object(const service *s, str body, buf *out, api_error *e,
                         bool (*fn)(const service *s, const json_node *in, buf *out, api_error *e))
 {
     json_doc *doc;
-    if (!parse_object(body, &doc, e)) return false;
+    if (!fields_parse(&doc, body, e)) return false;
     const bool good = fn(s, json_root(doc), out, e);
     json_free(doc);
     return good;
