@@ -494,6 +494,7 @@ const dialect anthropic_messages = {
     .error_event = "error",
     .prompt_field = "messages",
     .limit_field = "max_tokens",
+    .schema_field = "output_config.format.schema",
     .parse = parse_messages,
     .begin = messages_begin,
     .event = messages_event,

@@ -271,11 +271,24 @@ static bool make_choices(call *c)
     return true;
 }
 
+/* Where the dialect has what the library calls a schema or a prompt. */
+static void rename_param(const call *c, api_error *e)
+{
+    const dialect *d = c->dialect;
+    const str param = str_from(e->param);
+    const char *field = NULL;
+    if (str_eq(param, STR("schema")) || str_starts(param, STR("schema.")))
+        field = c->sampling.schema ? d->schema_field : "tools";
+    else if (str_eq(param, STR("prompt")) || str_eq(param, STR("text"))) field = d->prompt_field;
+    if (field) snprintf(e->param, sizeof e->param, "%s", field);
+}
+
 /* A prompt that fills the context has its own error, which clients read to shorten their history.
  */
 static bool refuse_submit(const call *c, ingot_status s, const ingot_error *from, api_error *e)
 {
     *e = call_error_of(s, from);
+    rename_param(c, e);
     if (!from->n_context) return false;
     const int room = from->n_context - from->n_prompt;
     if (room < 1)

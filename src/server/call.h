@@ -33,6 +33,7 @@ typedef struct service {
 typedef struct dialect {
     const char *error_event;                /* SSE event name of an error, or NULL: data alone */
     const char *prompt_field, *limit_field; /* named when the context is exceeded */
+    const char *schema_field;               /* named when its schema is refused */
     /* Reads the body into the call's prompts and sampling; false: e says why. */
     bool (*parse)(call *c, const json_node *body, api_error *e);
     /* Bytes of a stream: its opening, one event, its end. */

@@ -681,6 +681,7 @@ static void completion_event(call *c, int prompt, const ingot_event *ev, buf *ou
 const dialect openai_chat = {
     .prompt_field = "messages",
     .limit_field = "max_tokens",
+    .schema_field = "response_format.json_schema.schema",
     .parse = parse_chat,
     .begin = chat_begin,
     .event = chat_event,

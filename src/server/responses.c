@@ -556,6 +556,7 @@ const dialect responses_dialect = {
     .error_event = "error",
     .prompt_field = "input",
     .limit_field = "max_output_tokens",
+    .schema_field = "text.format.schema",
     .parse = parse_request,
     .begin = responses_begin,
     .event = responses_event,

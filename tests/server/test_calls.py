@@ -123,6 +123,16 @@ class Calls(harness.Case):
             self.assertEqual(joined.finish, whole.json["choices"][0]["finish_reason"])
         self.assertEqual(joined.finish, "length")
 
+    def test_a_schema_that_is_refused_is_named_as_it_came(self):
+        bad = {"type": "object", "properties": {"a": {"not": {}}}}
+        tool = [{"type": "function", "function": {"name": "f", "parameters": bad}}]
+        named = {"name": "n", "schema": bad}
+        self.error(self.server.post(CHAT, self.body("end", tools=[], response_format={"type": "json_schema", "json_schema": named})), 400,
+                   "response_format.json_schema.schema")
+        self.error(self.server.post(CHAT, self.body("end", tools=tool, tool_choice="required")), 400, "tools")
+        self.error(self.server.post("/v1/responses", {"input": "hi", "text": {"format": {"type": "json_schema", **named}}}), 400,
+                   "text.format.schema")
+
     def test_a_limit_that_would_be_met_again_is_no_429(self):
         many = [{"type": "function", "function": {"name": f"f{i}"}} for i in range(129)]
         reply = self.server.post(CHAT, self.body("end", tools=many, tool_choice="required"))
