@@ -406,6 +406,9 @@ static status read_rule(parser *p)
     r->at = from;
     if (p->at < p->text.len && peek(p) != '\n' && peek(p) != '\r')
         return found_other(p, "an item, |, or the end of the line");
+    const item *first = r->body->inner;
+    if (!first->inner && !first->next)
+        return fail_rule(p, from, r->name, "has no body (an empty text is written \"\")");
     return OK;
 }
 

@@ -132,6 +132,8 @@ TEST(rules_groups_and_lines)
     check("root::=(\n  \"a\" # first\n  | \"b\"\n\n)\r\n", LIST("a", "b"), LIST("ab", ""));
     check("root ::=\n  x_1 Y-2\nx_1 ::= \"x\"\nY-2 ::= | \"y\"", LIST("x", "xy"), LIST("y", ""));
     check("root ::= (\"a\" | ) \"b\"", LIST("ab", "b"), LIST("a"));
+    check("root ::= \"x\" |", LIST("x", ""), LIST("xx"));
+    check("root ::= \"\"", LIST(""), LIST("x"));
 }
 
 /* A list by right recursion does not nest; brackets do, to GRAMMAR_DEPTH and no further. */
@@ -218,6 +220,8 @@ TEST(refusals_name_the_place)
         { "root ::= \"a\"\n| \"b\"", "line 2, column 1: found '|', want a rule" },
         { "root ::= thing\n", "line 1, column 10: rule thing is used and not defined" },
         { "root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: rule root is defined a second" },
+        { "root ::=", "line 1, column 1: rule root has no body (an empty text is written \"\")" },
+        { "root ::= a\n a ::= # none\n\n", "line 2, column 2: rule a has no body" },
         { "root ::= <think>", "line 1, column 10: tokens are not supported" },
         { "root ::= !<[7]>", "line 1, column 10: tokens are not supported" },
         { "root ::= a\na ::= a \"x\" | \"x\"", "line 2, column 1: rule a begins with itself" },
