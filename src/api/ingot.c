@@ -463,7 +463,8 @@ static status check_sampling(const ingot_sampling *s, const ingot_model *m, erro
     TRY(check_range("top_logprobs", s->top_logprobs, -1, REQUEST_MAX_TOP, e));
     TRY(check_range("thinking_budget", s->thinking_budget, 0, INT32_MAX, e));
     TRY(check_range("stop strings", s->n_stop, 0, MAX_STOP, e));
-    TRY(check_range("logit_bias entries", s->n_bias, 0, MAX_BIAS, e));
+    if (s->n_bias < 0 || s->n_bias > MAX_BIAS)
+        return error_set(e, E_ARG, "logit_bias: found %d entries, want 0..%d", s->n_bias, MAX_BIAS);
     for (int i = 0; i < s->n_stop; i++)
         if (!s->stop[i] || !s->stop[i][0])
             return error_set(e, E_ARG, "stop: string %d is empty", i);

@@ -189,7 +189,9 @@ status prompt_calls(const prompt *p, const char *choice, schema_call *out, int m
         if (!json_str(json_get(inner, "name"), &name)) continue;
         if (!any && !str_eq(name, str_from(choice))) continue;
         if (*n == max) return error_set(e, E_LIMIT, "tools: more than %d to choose from", max);
-        out[(*n)++] = (schema_call){ name, json_get(inner, "parameters") };
+        const json_node *parameters = json_get(inner, "parameters");
+        if (json_kind(parameters) == JSON_NULL) parameters = NULL;
+        out[(*n)++] = (schema_call){ name, parameters };
     }
     if (*n > 0) return OK;
     return error_set(e, E_ARG, "tool_choice: found %s, want one of the tools", choice);

@@ -96,10 +96,10 @@ static bool parse_bias(call *c, const json_node *body, api_error *e)
     while (json_each(map, &it, &key, &value)) {
         int64_t id;
         double v;
-        if (!str_to_i64(key, &id) || id < 0 || id >= c->service->info.n_vocab)
+        if (!str_to_i64(key, &id) || id < 0 || id >= c->service->info.n_token)
             return fields_refuse(
                 e, "logit_bias", "'logit_bias': found key \"%.*s\", want a token id below %d",
-                (int)(key.len < 40 ? key.len : 40), key.ptr, c->service->info.n_vocab);
+                (int)(key.len < 40 ? key.len : 40), key.ptr, c->service->info.n_token);
         if (!json_f64(value, &v) || v < -100 || v > 100)
             return fields_refuse(e, "logit_bias",
                                  "'logit_bias': token %d: want a number from -100 to 100", (int)id);

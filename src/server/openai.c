@@ -248,9 +248,9 @@ static bool parse_ids(call *c, const json_node *array, ingot_prompt *p, api_erro
     if (!ids) return fields_no_memory(e);
     for (size_t i = 0; i < n; i++) {
         int64_t id;
-        if (!json_i64(json_at(array, i), &id) || id < 0 || id >= c->service->info.n_vocab)
+        if (!json_i64(json_at(array, i), &id) || id < 0 || id >= c->service->info.n_token)
             return fields_refuse(e, "prompt", "'prompt': item %zu: want a token id below %d", i,
-                                 c->service->info.n_vocab);
+                                 c->service->info.n_token);
         ids[i] = (int32_t)id;
     }
     p->tokens = ids;

@@ -73,10 +73,10 @@ static bool detokenize(const service *s, const json_node *in, buf *out, api_erro
     bool good = ids != NULL || fields_no_memory(e);
     for (size_t i = 0; good && i < n; i++) {
         int64_t id;
-        good = json_i64(json_at(list, i), &id) && id >= 0 && id < s->info.n_vocab;
+        good = json_i64(json_at(list, i), &id) && id >= 0 && id < s->info.n_token;
         if (!good)
             fields_refuse(e, "tokens", "'tokens': item %zu: want a token id below %d", i,
-                          s->info.n_vocab);
+                          s->info.n_token);
         else ids[i] = (int32_t)id;
     }
     if (good) {

@@ -133,6 +133,21 @@ class Calls(harness.Case):
         self.error(self.server.post("/v1/responses", {"input": "hi", "text": {"format": {"type": "json_schema", **named}}}), 400,
                    "text.format.schema")
 
+    def test_a_tool_may_have_no_parameters(self):
+        for function in ({"name": "g"}, {"name": "g", "parameters": None}):
+            reply = self.server.post(CHAT, self.body("end", tools=[{"type": "function", "function": function}], tool_choice="required", max_tokens=100))
+            self.assertEqual(reply.status, 200, reply.body)
+            call, = reply.json["choices"][0]["message"]["tool_calls"]
+            self.assertEqual((call["function"]["name"], call["function"]["arguments"]), ("g", "{}"))
+
+    def test_ids_without_a_token_are_refused(self):
+        beyond = max(IDS.values()) + 1
+        self.error(self.server.post(CHAT, self.body("end", logit_bias={str(beyond): 1})), 400, "logit_bias")
+        self.error(self.server.post("/v1/completions", {"prompt": [beyond], "max_tokens": 1}), 400, "prompt")
+        self.error(self.server.post("/detokenize", {"tokens": [beyond]}), 400, "tokens")
+        many = {str(i): 1 for i in range(1025)}
+        self.assertIn("1024", self.error(self.server.post(CHAT, self.body("end", logit_bias=many)), 400, "logit_bias")["message"])
+
     def test_a_limit_that_would_be_met_again_is_no_429(self):
         many = [{"type": "function", "function": {"name": f"f{i}"}} for i in range(129)]
         reply = self.server.post(CHAT, self.body("end", tools=many, tool_choice="required"))
