@@ -133,12 +133,24 @@ class Calls(harness.Case):
         self.error(self.server.post("/v1/responses", {"input": "hi", "text": {"format": {"type": "json_schema", **named}}}), 400,
                    "text.format.schema")
 
-    def test_a_tool_may_have_no_parameters(self):
+    def check_no_parameters(self, server):
         for function in ({"name": "g"}, {"name": "g", "parameters": None}):
-            reply = self.server.post(CHAT, self.body("end", tools=[{"type": "function", "function": function}], tool_choice="required", max_tokens=100))
+            reply = server.post(CHAT, self.body("end", tools=[{"type": "function", "function": function}], tool_choice="required", max_tokens=100))
             self.assertEqual(reply.status, 200, reply.body)
             call, = reply.json["choices"][0]["message"]["tool_calls"]
             self.assertEqual((call["function"]["name"], call["function"]["arguments"]), ("g", "{}"))
+
+    def test_a_tool_may_have_no_parameters(self):
+        self.check_no_parameters(self.server)
+        folder = f"{self.folder.name}/objects"  # a template without tags: calls are JSON objects
+        make_king(folder)
+        with open(f"{folder}/chat_template.jinja", "r+", encoding="utf-8") as f:
+            text = f.read().replace("<function=", "<call=")
+            f.seek(0)
+            f.truncate()
+            f.write(text)
+        with harness.Server("--king", folder) as server:
+            self.check_no_parameters(server)
 
     def test_ids_without_a_token_are_refused(self):
         beyond = max(IDS.values()) + 1
