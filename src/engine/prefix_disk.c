@@ -328,8 +328,8 @@ static status read_file(prefix_disk *d, prefix_image *p, const char *path, error
     return s;
 }
 
-/* The file that failed is not tried again: it is deleted, unless only memory was short. Another
- * process may have deleted it before. */
+/* The file that failed is not tried again. It is deleted if it is at fault: where memory, files or
+ * rights are wanting it may serve another day. Another process may have deleted it before. */
 static status load(prefix_disk *d, prefix_image *p, error *e)
 {
     char path[MAX_PATH];
@@ -341,7 +341,7 @@ static status load(prefix_disk *d, prefix_image *p, error *e)
     }
     if (!file_exists(path)) s = error_set(e, E_CANCELLED, "%s: it is gone", path);
     else if (!str_starts(str_from(e->text), str_from(path))) s = error_prefix(e, s, "%s", path);
-    if (s != E_NOMEM) (void)unlink(path);
+    if (s == E_FORMAT) (void)unlink(path);
     pthread_mutex_lock(&d->lock);
     const uint64_t hash = hash_of(d, p->tokens, p->n);
     for (size_t i = 0; i < d->known.n; i++) {

@@ -360,6 +360,30 @@ static void note_path(const char *path, void *arg)
     snprintf(arg, 512, "%s", path);
 }
 
+TEST(a_file_that_cannot_be_opened_is_kept)
+{
+    const folder f = folder_new();
+    talk t = talk_new(300, 4);
+    char path[512] = "";
+    struct rlimit before, none;
+    ingot_model *m = nugget_open(1, DRAFTER);
+    ingot_engine *cold = start(m, NULL, (how){ 0 });
+    write_turn(m, &f, (how){ 0 }, &t);
+    EXPECT_INT(each_file(&f, note_path, path), 1);
+    ingot_engine *g = start(m, &f, (how){ 0 });
+    EXPECT(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = (struct rlimit){ 0, before.rlim_max };
+    EXPECT(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    EXPECT_INT(same_as_cold(cold, g, &t), 0);
+    EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    EXPECT_INT(stats_of(g).cache_disk_failures, 1);
+    ingot_engine_stop(g);
+    EXPECT(access(path, F_OK) == 0);
+    ingot_engine_stop(cold);
+    ingot_model_close(m);
+    folder_remove(&f);
+}
+
 /* Whole, checked, of this model and this length: only its tokens tell. */
 TEST(R052_a_file_under_another_prompts_name_is_never_used)
 {
