@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/banned.h"
 
-enum { PROMPT_MAX_TEXT = 64 << 20, PROMPT_MAX_JSON = 64 << 20, PROMPT_MAX_CONFIG = 16 << 20 };
+enum { PROMPT_MAX_TEXT = 64 << 20, PROMPT_MAX_CONFIG = 16 << 20 };
 
 void prompt_free(prompt *p)
 {

@@ -81,7 +81,7 @@ int cmd_serve(int argc, char **argv)
     serve s = { .parallel = 4, .queue = 64 };
     s.o = (server_options){ .host = "127.0.0.1",
                             .port = 8080,
-                            .max_body = 64u << 20,
+                            .max_body = 16u << 20,
                             .write_s = 60,
                             .request_s = 30,
                             .keep_alive_s = 4,
@@ -121,7 +121,7 @@ int cmd_serve(int argc, char **argv)
           "longest time of a request (default: no limit)", 1, 1 << 30, NULL },
         { OPTION_INT, "drain", 0, &s.o.drain_s, "S",
           "time for running requests after SIGTERM (default 60)", 0, 86400, NULL },
-        { OPTION_SIZE, "max-body", 0, &s.o.max_body, "SIZE", "largest request body (default 64M)",
+        { OPTION_SIZE, "max-body", 0, &s.o.max_body, "SIZE", "largest request body (default 16M)",
           0, 0, NULL },
         { OPTION_TEXT, "reasoning-field", 0, &s.reasoning_field, "NAME",
           "reasoning_content, or both: `reasoning` beside it", 0, 0, NULL },
