@@ -303,7 +303,9 @@ status convert_to_gguf(const char *source, const char *target, const convert_opt
 {
     pack *p = NULL;
     *r = (convert_report){ 0 };
-    if (file_is_dir(target)) return error_set(e, E_ARG, "%s: a folder, want a file", target);
+    if (file_exists(target)) {
+        return error_set(e, E_ARG, "%s: is there already, want the name of a new file", target);
+    }
     TRY(pack_open(&p, source, NULL, e));
     to_gguf c = { .p = p, .source = source, .o = o, .report = r };
     status s = gguf_writer_new(&c.w, e);

@@ -21,7 +21,8 @@ typedef struct convert_report {
     uint64_t skipped_bytes; /* vision tower and the like, which GGUF has no room for */
 } convert_report;
 
-/* `target` is the file to write. E_UNSUPPORTED: no king; a code 3 and PTQ1_0. */
+/* `target` is the file to write, whole or not at all. E_ARG: something of that name is there.
+ * E_UNSUPPORTED: no king; a code 3 and PTQ1_0. */
 status convert_to_gguf(const char *source, const char *target, const convert_options *o,
                        convert_report *r, error *e);
 /* `target` is the folder to write. E_UNSUPPORTED: no king's twin, or a form that would lose. */

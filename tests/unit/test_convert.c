@@ -208,6 +208,27 @@ TEST(refuses_what_would_lose)
     kit_free(&k);
 }
 
+/* A second name where the target belongs must not cost the weights that are there. */
+TEST(what_is_there_is_not_replaced)
+{
+    const kit k = kit_new("king-tiny");
+    error e = { 0 };
+    convert_report r;
+    const convert_options o = { 0 };
+    kit_write(&k, "a.gguf", STR("mine"));
+    static const char *const there[] = { "model.safetensors", "config.json", "a.gguf", "" };
+    for (int i = 0; i < 4; i++) {
+        uint64_t before = 0, after = 0;
+        const bool is_file = file_size(kit_path(&k, there[i]), &before);
+        EXPECT_INT(convert_to_gguf(TINY, kit_path(&k, there[i]), &o, &r, &e), E_ARG);
+        EXPECT(strstr(e.text, "is there already"));
+        EXPECT(file_size(kit_path(&k, there[i]), &after) == is_file && before == after);
+    }
+    kit_opens(&k);
+    kit_free(&k);
+    EXPECT_INT(mem_live(), 0);
+}
+
 TEST(a_twin_is_described)
 {
     const kit k = kit_new(NULL);
