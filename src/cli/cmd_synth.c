@@ -1,8 +1,5 @@
 /* cmd_synth.c - `ingot synth`: a pack of random weights in a real layout, for benchmarks and tests.
  */
-#include <stdio.h>
-
-#include "base/file.h"
 #include "cli/cmd.h"
 #include "cli/result.h"
 #include "cli/setup.h"
@@ -15,18 +12,9 @@ typedef struct synthesis {
     synth_options o;
 } synthesis;
 
-static status refuse_entry(void *arg, const char *name, error *e)
-{
-    return error_set(e, E_ARG, "synth: %s: found %s in it, want a new or empty folder",
-                     (const char *)arg, name);
-}
-
 static status run(void *arg, error *e)
 {
     synthesis *y = arg;
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%s", y->folder);
-    if (file_exists(folder)) TRY(file_list(folder, refuse_entry, folder, e));
     if (!y->o.shape)
         return error_set(e, E_ARG, "synth: want --shape king-27b, drafter-27b or a JSON file");
     setup_bar(&y->base, "writing");

@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "pack/gguf.h"
 #include "pack/pack.h"
-#include "pack/shards.h"
 #include "pack/ternary.h"
 #include "tools/kingfiles.h"
+#include "tools/newfolder.h"
 #include "tools/textfiles.h"
 #include "tools/tokenmeta.h"
 #include "tools/twin.h"
@@ -320,6 +320,7 @@ status convert_to_gguf(const char *source, const char *target, const convert_opt
 typedef struct to_pack {
     const gguf *g;
     const char *target;
+    newfolder folder;
     const convert_options *o;
     convert_report *report;
     king_config king;
@@ -718,30 +719,39 @@ static status take_dense(to_pack *c, size_t i, error *e)
     return s;
 }
 
+/* What the reader would refuse is not written: seen before the weights are read. */
+static status check_config(const to_pack *c, error *e)
+{
+    buf text;
+    config parsed = { 0 };
+    buf_init(&text, MAX_CONFIG);
+    kingfiles_config(&c->files, &text);
+    status s = buf_status(&text, c->g->path, e);
+    if (!s) {
+        s = config_parse(&parsed, buf_view(&text), c->g->path, e);
+        config_free(&parsed);
+    }
+    buf_free(&text);
+    return s;
+}
+
 static status write_text(const to_pack *c, const char *name,
                          void (*write)(const kingfiles *, buf *), error *e)
 {
     char path[MAX_PATH];
     buf text;
-    config parsed = { 0 };
     TRY(file_join(path, sizeof path, c->target, name, e));
     buf_init(&text, MAX_CONFIG);
     write(&c->files, &text);
     status s = buf_status(&text, path, e);
-    /* what the reader would refuse is not written */
-    if (!s && write == kingfiles_config) {
-        s = config_parse(&parsed, buf_view(&text), c->g->path, e);
-        config_free(&parsed);
-    }
-    if (!s) s = file_make_dirs(c->target, e);
     if (!s) s = file_write(path, buf_view(&text), e);
     buf_free(&text);
     return s;
 }
 
-static status write_pack(to_pack *c, error *e)
+/* Everything that the file says but the values: shapes, rotation, where each tensor goes. */
+static status read_description(to_pack *c, error *e)
 {
-    char path[MAX_PATH];
     int64_t eos = 0;
     TRY(want_text(c->g, "general.architecture", "qwen35", e));
     TRY(read_dimensions(c->g, &c->king, e));
@@ -757,15 +767,23 @@ static status write_pack(to_pack *c, error *e)
     if (gguf_i64(gguf_find(c->g, "tokenizer.ggml.eos_token_id"), 0, &eos)) {
         c->files.eos = eos >= 0 && eos < c->king.n_vocab ? (int32_t)eos : 0;
     }
-    TRY(write_text(c, "config.json", kingfiles_config, e));
-    TRY(write_text(c, "hadamard.json", kingfiles_hadamard, e));
-    TRY(textfiles_copy(c->o->text, c->target, e));
-    TRY(declare_pack(c, e));
+    TRY(check_config(c, e));
+    return declare_pack(c, e);
+}
+
+static status write_pack(to_pack *c, error *e)
+{
+    char path[MAX_PATH];
+    TRY(read_description(c, e));
+    TRY(newfolder_begin(&c->folder, c->target, e));
     TRY(file_join(path, sizeof path, c->target, "model.safetensors", e));
     TRY(safetensors_writer_begin(c->w, path, e));
     for (size_t i = 0; i < c->plan.count; i++) {
         TRY(c->block[i] == KINGFILES_DENSE ? take_dense(c, i, e) : take_packed(c, i, e));
     }
+    TRY(write_text(c, "config.json", kingfiles_config, e));
+    TRY(write_text(c, "hadamard.json", kingfiles_hadamard, e));
+    TRY(textfiles_copy(c->o->text, c->target, e));
     safetensors_writer *w = c->w;
     c->w = NULL;
     return safetensors_writer_commit(w, e);
@@ -783,9 +801,7 @@ status convert_to_pack(const char *source, const char *target, const convert_opt
                          "--text",
                          source);
     }
-    if (shards_exist(target)) {
-        return error_set(e, E_ARG, "%s: holds weights already, want a new folder", target);
-    }
+    TRY(newfolder_check(target, e));
     TRY(gguf_open(&g, source, e));
     to_pack c = { .g = &g, .target = target, .o = o, .report = r };
     arena_init(&c.mem, 0);
@@ -795,6 +811,7 @@ status convert_to_pack(const char *source, const char *target, const convert_opt
     safetensors_writer_abort(c.w);
     if (!s) s = pack_open(&made, target, NULL, e);
     pack_close(made);
+    if (s) newfolder_discard(&c.folder);
     plan_free(&c.plan);
     map_free(&c.rotated);
     arena_free(&c.mem);

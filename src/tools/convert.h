@@ -25,7 +25,9 @@ typedef struct convert_report {
  * E_UNSUPPORTED: no king; a code 3 and PTQ1_0. */
 status convert_to_gguf(const char *source, const char *target, const convert_options *o,
                        convert_report *r, error *e);
-/* `target` is the folder to write. E_UNSUPPORTED: no king's twin, or a form that would lose. */
+/* `target` is the folder to write, new or empty; the pack is opened once it is there, and a failure
+ * leaves nothing behind. E_ARG: something is in the folder. E_UNSUPPORTED: no king's twin, or a
+ * form that would lose. */
 status convert_to_pack(const char *source, const char *target, const convert_options *o,
                        convert_report *r, error *e);
 #endif

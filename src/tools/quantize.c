@@ -8,7 +8,7 @@
 #include "base/jsonw.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "pack/shards.h"
+#include "tools/newfolder.h"
 #include "tools/textfiles.h"
 #include "base/banned.h"
 
@@ -28,6 +28,7 @@ typedef struct work {
     map chosen; /* tensor -> matrix: data address of the weight -> 1 */
     piece *pieces;
     size_t n_pieces;
+    newfolder folder;
     safetensors_writer *out;
     pool *team;
     uint64_t done;
@@ -352,7 +353,7 @@ static status write_all(work *w, const char *target, error *e)
 {
     char path[MAX_PATH];
     TRY(declare_all(w, e));
-    TRY(file_make_dirs(target, e));
+    TRY(newfolder_begin(&w->folder, target, e));
     TRY(file_join(path, sizeof path, target, "model.safetensors", e));
     TRY(safetensors_writer_begin(w->out, path, e));
     TRY(write_pieces(w, e));
@@ -369,9 +370,7 @@ status quantize_run(const char *source, const char *target, const quantize_optio
 {
     pack *p = NULL;
     *r = (quantize_report){ 0 };
-    if (shards_exist(target)) {
-        return error_set(e, E_ARG, "%s: holds weights already, want a new folder", target);
-    }
+    TRY(newfolder_check(target, e));
     TRY(pack_open(&p, source, o->config_path, e));
     work w = { .o = o, .p = p, .report = r };
     map_init(&w.chosen);
@@ -387,6 +386,7 @@ status quantize_run(const char *source, const char *target, const quantize_optio
     if (!s) s = write_all(&w, target, e);
     if (w.team) pool_stop(w.team);
     safetensors_writer_abort(w.out);
+    if (s) newfolder_discard(&w.folder);
     map_free(&w.chosen);
     mem_free(list);
     mem_free(w.pieces);

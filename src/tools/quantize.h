@@ -30,8 +30,9 @@ typedef struct quantize_report {
     uint64_t bytes_before, bytes_after; /* of all tensors */
 } quantize_report;
 
-/* E_UNSUPPORTED: a king, or a chosen matrix that is quantized already. E_ARG: no module matches, or
- * the target holds weights. E_FORMAT: a weight that is not finite. */
+/* `target` is the folder to write, new or empty; a failure leaves nothing behind. E_UNSUPPORTED: a
+ * king, or a chosen matrix that is quantized already. E_ARG: no module matches, or something is in
+ * the target. E_FORMAT: a weight that is not finite. */
 status quantize_run(const char *source, const char *target, const quantize_options *o,
                     quantize_report *r, error *e);
 #endif

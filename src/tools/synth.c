@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "pack/pack.h"
 #include "tools/kingfiles.h"
+#include "tools/newfolder.h"
 #include "tools/synth_text.h"
 #include "base/banned.h"
 
@@ -20,6 +21,7 @@ enum { INTERVAL = 4 }; /* every so many-th layer is attention */
 
 typedef struct synth {
     const char *folder;
+    newfolder made;
     const synth_options *o;
     bool is_drafter;
     king_config king;
@@ -336,7 +338,6 @@ static status check_config(synth *s, error *e)
 /* After check_config, whose text is still there. */
 static status write_configs(synth *s, error *e)
 {
-    TRY(file_make_dirs(s->folder, e));
     TRY(save_text(s, "config.json", e));
     if (s->is_drafter) return OK;
     buf_clear(&s->text);
@@ -530,7 +531,8 @@ static status write_weights(synth *s, error *e)
     if (!r) r = file_join(path, sizeof path, s->folder, "model.safetensors", e);
     if (!r) r = safetensors_writer_new(&w, e);
     if (!r) r = declare_all(s, w, e);
-    if (!r) r = write_configs(s, e); /* nothing is written before everything was found possible */
+    if (!r) r = newfolder_begin(&s->made, s->folder, e); /* everything was found possible */
+    if (!r) r = write_configs(s, e);
     if (!r) r = safetensors_writer_begin(w, path, e);
     for (size_t i = 0; i < s->n_parts && !r; i++) r = write_part(s, w, (int)i, table, chunk, e);
     if (!r) {
@@ -545,6 +547,7 @@ static status write_weights(synth *s, error *e)
 
 static status run(synth *s, error *e)
 {
+    TRY(newfolder_check(s->folder, e));
     TRY(read_shape(s, e));
     TRY(s->is_drafter ? plan_drafter(&s->plan, &s->drafter, e) : plan_king(&s->plan, &s->king, e));
     TRY(check_config(s, e));
@@ -556,6 +559,7 @@ status synth_write(const char *folder, const synth_options *o, error *e)
     synth s = { .folder = folder, .o = o };
     buf_init(&s.text, MAX_CONFIG);
     const status r = run(&s, e);
+    if (r) newfolder_discard(&s.made);
     buf_free(&s.text);
     plan_free(&s.plan);
     config_free(&s.parsed);

@@ -20,7 +20,7 @@ typedef struct synth_options {
     void *arg;
 } synth_options;
 
-/* Creates the folder when needed. E_ARG: a shape that cannot be (a width that is no multiple of
- * block or group, ...). */
+/* Makes the folder, which must be new or empty; a failure leaves nothing behind. E_ARG: something
+ * is in it, or a shape that cannot be (a width that is no multiple of block or group, ...). */
 status synth_write(const char *folder, const synth_options *o, error *e);
 #endif

@@ -40,3 +40,8 @@ status textfiles_copy(const char *from, const char *to, error *e)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) TRY(copy(from, to, names[i], e));
     return OK;
 }
+
+void textfiles_each(void (*fn)(const void *arg, const char *name), const void *arg)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) fn(arg, names[i]);
+}

@@ -6,4 +6,6 @@
 
 /* Copies those of the known names that `from` has; `to` must exist. */
 status textfiles_copy(const char *from, const char *to, error *e);
+/* Calls fn with each of the known names. */
+void textfiles_each(void (*fn)(const void *arg, const char *name), const void *arg);
 #endif

@@ -267,9 +267,10 @@ static inline void random_pack_synth(random_pack *p, const char *shape, uint64_t
     error e;
     char path[96];
     random_pack_dir(p);
-    snprintf(path, sizeof path, "%s/shape.json", p->dir);
+    snprintf(path, sizeof path, "%s.json", p->dir); /* beside the folder, which must be empty */
     EXPECT_OK(file_write(path, str_from(shape), &e), e);
     EXPECT_OK(synth_write(p->dir, &(synth_options){ .shape = path, .seed = seed }, &e), e);
+    (void)unlink(path);
 }
 
 /* Hidden size 512, vocabulary 1024: what random_pack_drafter drafts for. */

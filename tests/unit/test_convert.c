@@ -164,7 +164,7 @@ static void refuse_back(const kit *k, const char *old, const char *now, const ch
     const status s = convert_to_pack(kit_path(k, "bad.gguf"), kit_path(k, "out"), &o, &r, &e);
     if (s == OK || !strstr(e.text, message))
         FAIL("%d \"%s\", want \"%s\"", (int)s, e.text, message);
-    EXPECT(!file_exists(kit_path(k, "out/model.safetensors")));
+    EXPECT(!file_exists(kit_path(k, "out")));
 }
 
 /* Codes are never wrong, but scales and plain values can be. */
@@ -179,7 +179,7 @@ static void refuse_values(const kit *k, size_t part)
     buf_free(&b);
     EXPECT_INT(convert_to_pack(kit_path(k, "bad.gguf"), kit_path(k, "out"), &o, &r, &e), E_FORMAT);
     EXPECT(strstr(e.text, "not finite") || strstr(e.text, "want below 0"));
-    EXPECT(!file_exists(kit_path(k, "out/model.safetensors")));
+    EXPECT(!file_exists(kit_path(k, "out")));
 }
 
 TEST(refuses_what_would_lose)
@@ -225,6 +225,75 @@ TEST(what_is_there_is_not_replaced)
         EXPECT(file_size(kit_path(&k, there[i]), &after) == is_file && before == after);
     }
     kit_opens(&k);
+    kit_free(&k);
+    EXPECT_INT(mem_live(), 0);
+}
+
+static status count_entry(void *arg, const char *name, error *e)
+{
+    int *n = arg;
+    (void)name;
+    (void)e;
+    ++*n;
+    return OK;
+}
+
+static int entries(const char *folder)
+{
+    int n = 0;
+    error e = { 0 };
+    EXPECT_OK(file_list(folder, count_entry, &n, &e), e);
+    return n;
+}
+
+/* What the reader of packs refuses once everything is written is taken away again, and the same
+ * command can be given again. */
+TEST(a_refused_pack_does_not_stay)
+{
+    const kit k = kit_new(NULL), text = kit_new("king-tiny");
+    error e = { 0 };
+    convert_report r;
+    const convert_options o = { .text = text.folder };
+    EXPECT_OK(convert_to_gguf(TINY, kit_path(&k, "a.gguf"), &o, &r, &e), e);
+    EXPECT_OK(file_make_dirs(kit_path(&k, "mine"), &e), e);
+    kit_write(&text, "generation_config.json", STR("{\"eos_token_id\":-5}"));
+    static const char *const targets[] = { "new", "mine" };
+    for (int i = 0; i < 2; i++) {
+        const char *target = kit_path(&k, targets[i]);
+        EXPECT_INT(convert_to_pack(kit_path(&k, "a.gguf"), target, &o, &r, &e), E_FORMAT);
+        EXPECT(strstr(e.text, "eos_token_id: found -5"));
+    }
+    EXPECT(!file_exists(kit_path(&k, "new")));
+    EXPECT_INT(entries(kit_path(&k, "mine")), 0);
+    EXPECT(unlink(kit_path(&text, "generation_config.json")) == 0);
+    for (int i = 0; i < 2; i++) {
+        const char *target = kit_path(&k, targets[i]);
+        EXPECT_OK(convert_to_pack(kit_path(&k, "a.gguf"), target, &o, &r, &e), e);
+        expect_same_weights(target, TINY);
+    }
+    kit_free(&text);
+    kit_free(&k);
+    EXPECT_INT(mem_live(), 0);
+}
+
+TEST(a_folder_with_something_in_it_is_left_alone)
+{
+    const kit k = kit_new(NULL), full = kit_new(NULL);
+    error e = { 0 };
+    convert_report r;
+    const convert_options o = { .text = TINY };
+    EXPECT_OK(convert_to_gguf(TINY, kit_path(&k, "a.gguf"), &o, &r, &e), e);
+    kit_write(&full, "README.md", STR("mine"));
+    EXPECT_INT(convert_to_pack(kit_path(&k, "a.gguf"), full.folder, &o, &r, &e), E_ARG);
+    EXPECT(strstr(e.text, "found README.md in it, want a new or empty folder"));
+    const char *file = kit_path(&full, "README.md");
+    EXPECT_INT(convert_to_pack(kit_path(&k, "a.gguf"), file, &o, &r, &e), E_ARG);
+    EXPECT(strstr(e.text, "found a file"));
+    buf b = kit_read(kit_path(&full, "README.md"));
+    EXPECT(str_eq(buf_view(&b), STR("mine")));
+    buf_free(&b);
+    EXPECT_INT(entries(full.folder), 1);
+    kit_free(&full);
     kit_free(&k);
     EXPECT_INT(mem_live(), 0);
 }

@@ -177,10 +177,14 @@ TEST(refuses_what_it_cannot_do)
     refuse(KIT_PACKS "king-tiny", target, &o, E_UNSUPPORTED, "a king's weights are quantized");
     refuse(KIT_PACKS "drafter-tiny-q4", target, &o, E_UNSUPPORTED, "already, want dense");
     refuse(KIT_PACKS "drafter-tiny-bf16", KIT_PACKS "drafter-tiny-q8", &o, E_ARG,
-           "holds weights already");
+           "in it, want a new or empty folder");
     o.only[o.n_only++] = "no.such.*";
     refuse(KIT_PACKS "drafter-tiny-bf16", target, &o, E_ARG, "no module matches");
     EXPECT(!file_exists(target));
+    const kit full = kit_new(NULL);
+    kit_write(&full, "LICENSE", STR("mine"));
+    refuse(KIT_PACKS "drafter-tiny-bf16", full.folder, &o, E_ARG, "found LICENSE in it");
+    kit_free(&full);
     kit_free(&k);
 }
 
@@ -200,6 +204,6 @@ TEST(refuses_weights_that_are_not_finite)
     const quantize_options o = options(QUANT_AFFINE, 4, 64);
     refuse(k.folder, kit_path(&k, "out"), &o, E_FORMAT,
            "tensor fc.weight: element [3, 5] is not finite");
-    EXPECT(!file_exists(kit_path(&k, "out/model.safetensors")));
+    EXPECT(!file_exists(kit_path(&k, "out")));
     kit_free(&k);
 }
