@@ -35,6 +35,11 @@ static status run(void *arg, error *e)
     }
     if (!pack && c->o.type)
         return error_set(e, E_ARG, "--type: a pack has one form only; %s is a file", c->source);
+    if (pack && c->o.text)
+        return error_set(e, E_ARG,
+                         "--text: a GGUF file takes its tokenizer from the pack; %s is "
+                         "no file",
+                         c->source);
     const status s = pack ? convert_to_gguf(king, c->target, &c->o, &r, e)
                           : convert_to_pack(c->source, c->target, &c->o, &r, e);
     progress_clear(bar);

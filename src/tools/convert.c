@@ -749,10 +749,25 @@ static status write_text(const to_pack *c, const char *name,
     return s;
 }
 
+/* -1 when the file does not say. */
+static status read_eos(const to_pack *c, int32_t *out, error *e)
+{
+    static const char key[] = "tokenizer.ggml.eos_token_id";
+    const gguf_value *v = gguf_find(c->g, key);
+    int64_t id = -1;
+    *out = -1;
+    if (!v) return OK;
+    if (v->is_array || !gguf_i64(v, 0, &id) || id < 0 || id >= c->king.n_vocab) {
+        return error_set(e, E_FORMAT, "%s: %s: found %lld, want a token id below %d", c->g->path,
+                         key, (long long)id, c->king.n_vocab);
+    }
+    *out = (int32_t)id;
+    return OK;
+}
+
 /* Everything that the file says but the values: shapes, rotation, where each tensor goes. */
 static status read_description(to_pack *c, error *e)
 {
-    int64_t eos = 0;
     TRY(want_text(c->g, "general.architecture", "qwen35", e));
     TRY(read_dimensions(c->g, &c->king, e));
     TRY(check_rotation(c, e));
@@ -764,9 +779,7 @@ static status read_description(to_pack *c, error *e)
     c->files.king = &c->king;
     c->files.plan = &c->plan;
     c->files.block = c->block;
-    if (gguf_i64(gguf_find(c->g, "tokenizer.ggml.eos_token_id"), 0, &eos)) {
-        c->files.eos = eos >= 0 && eos < c->king.n_vocab ? (int32_t)eos : 0;
-    }
+    TRY(read_eos(c, &c->files.eos, e));
     TRY(check_config(c, e));
     return declare_pack(c, e);
 }

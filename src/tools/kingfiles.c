@@ -85,7 +85,7 @@ static void put_text_config(jsonw *w, const kingfiles *f)
     put_int(w, "linear_conv_kernel_dim", k->conv_taps);
     put_int(w, "full_attention_interval", kingfiles_interval(k));
     put_layer_types(w, k);
-    put_int(w, "eos_token_id", f->eos);
+    if (f->eos >= 0) put_int(w, "eos_token_id", f->eos);
     put_real(w, "rms_norm_eps", (double)k->eps);
     put_text(w, "hidden_act", "silu");
     put_raw(w, "attention_bias", "false");

@@ -229,6 +229,35 @@ TEST(what_is_there_is_not_replaced)
     EXPECT_INT(mem_live(), 0);
 }
 
+/* A token that no row of the model is, or none: no token is made up. */
+TEST(the_stop_token_is_the_files_own)
+{
+    static const char key[] = "tokenizer.ggml.eos_token_id";
+    const kit k = kit_new(NULL);
+    error e = { 0 };
+    convert_report r;
+    const convert_options o = { .text = TINY };
+    EXPECT_OK(convert_to_gguf(TINY, kit_path(&k, "a.gguf"), &o, &r, &e), e);
+    buf b = kit_read(kit_path(&k, "a.gguf"));
+    const size_t at = str_find(buf_view(&b), str_from(key));
+    const uint32_t beyond = 1024; /* king-tiny has rows 0 to 1023 */
+    EXPECT(at != STR_NONE);
+    memcpy(b.ptr + at + strlen(key) + 4, &beyond, sizeof beyond);
+    kit_write(&k, "bad.gguf", buf_view(&b));
+    EXPECT_INT(convert_to_pack(kit_path(&k, "bad.gguf"), kit_path(&k, "out"), &o, &r, &e),
+               E_FORMAT);
+    EXPECT(strstr(e.text, "eos_token_id: found 1024, want a token id below 1024"));
+    b.ptr[at] = 'T';
+    kit_write(&k, "none.gguf", buf_view(&b));
+    buf_free(&b);
+    EXPECT_OK(convert_to_pack(kit_path(&k, "none.gguf"), kit_path(&k, "out"), &o, &r, &e), e);
+    b = kit_read(kit_path(&k, "out/config.json"));
+    EXPECT(str_find(buf_view(&b), STR("eos_token_id")) == STR_NONE);
+    buf_free(&b);
+    kit_free(&k);
+    EXPECT_INT(mem_live(), 0);
+}
+
 static status count_entry(void *arg, const char *name, error *e)
 {
     int *n = arg;

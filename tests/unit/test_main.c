@@ -88,6 +88,7 @@ TEST(command_lines_that_are_wrong)
     expect_refusal("generate -p x --image cat.png", 3, "text only");
     expect_refusal("generate -p x -p y", 2, "--prompt: given twice");
     expect_refusal("convert " NUGGET "king x --type Q4", 2, "--type: found Q4");
+    expect_refusal("convert " NUGGET "king x --text " NUGGET "king", 2, "--text: a GGUF file");
     expect_refusal("synth x --shape king-27b --layers 3", 2, "found 3 layers, want 4 to");
     expect_refusal("eval merge", 2, "eval merge: want files");
     expect_refusal("eval ppl --text x --no-drafter", 2, "unknown option --no-drafter");
