@@ -25,7 +25,7 @@ typedef struct piece {
 typedef struct work {
     const quantize_options *o;
     const pack *p;
-    map chosen; /* tensor -> matrix: data address of the weight -> 1 */
+    map chosen; /* the weights to be quantized: a key is the address of the tensor */
     piece *pieces;
     size_t n_pieces;
     newfolder folder;
@@ -263,7 +263,8 @@ static void put_format(jsonw *j, quant_format f)
     jsonw_text(j, quant_mode_name(f.mode));
 }
 
-/* The canonical path of a rule of the source, which may be spelled with another prefix. */
+/* Whether a rule of the source, whose path may be spelled with another prefix, is for a module that
+ * is quantized here. */
 static bool is_replaced(const work *w, str key)
 {
     char path[PLAN_MAX_NAME];
@@ -301,27 +302,49 @@ static void put_quantization(const work *w, jsonw *j, const json_node *old)
     jsonw_end_object(j);
 }
 
+/* The block that the reader took, config.c: `quantization`, else the `quantization_config` of other
+ * tools, of the whole or of the text model. NULL: none. */
+static const json_node *old_block(const json_node *root)
+{
+    const json_node *const places[] = {
+        json_get(root, "quantization"),
+        json_get(root, "quantization_config"),
+        json_get(json_get(root, "text_config"), "quantization_config"),
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (json_kind(places[i]) == JSON_OBJECT) return places[i];
+    return NULL;
+}
+
+/* The source's config with the new block in place of every other. */
+static void put_config(const work *w, jsonw *j, const json_node *object, bool whole)
+{
+    str key;
+    const json_node *value;
+    jsonw_object(j);
+    for (void *it = NULL; json_each(object, &it, &key, &value);) {
+        if (str_eq(key, STR("quantization")) || str_eq(key, STR("quantization_config"))) continue;
+        jsonw_key_str(j, key);
+        if (whole && str_eq(key, STR("text_config")) && json_kind(value) == JSON_OBJECT)
+            put_config(w, j, value, false);
+        else jsonw_node(j, value);
+    }
+    if (whole) {
+        jsonw_key(j, "quantization");
+        put_quantization(w, j, old_block(object));
+    }
+    jsonw_end_object(j);
+}
+
 static status write_config(const work *w, const char *path, error *e)
 {
     json_doc *doc = NULL;
     buf text;
     jsonw j;
-    str key;
-    const json_node *value;
     TRY(json_parse(&doc, pack_config_text(w->p), JSON_UNIQUE, "config.json", e));
-    const json_node *old = json_get(json_root(doc), "quantization");
-    if (json_kind(old) != JSON_OBJECT) old = NULL;
     buf_init(&text, MAX_CONFIG);
     jsonw_init(&j, &text);
-    jsonw_object(&j);
-    for (void *it = NULL; json_each(json_root(doc), &it, &key, &value);) {
-        if (str_eq(key, STR("quantization"))) continue;
-        jsonw_key_str(&j, key);
-        jsonw_node(&j, value);
-    }
-    jsonw_key(&j, "quantization");
-    put_quantization(w, &j, old);
-    jsonw_end_object(&j);
+    put_config(w, &j, json_root(doc), true);
     buf_char(&text, '\n');
     status s = buf_status(&text, path, e);
     if (!s) s = file_write(path, buf_view(&text), e);

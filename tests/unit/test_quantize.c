@@ -103,6 +103,31 @@ TEST(a_second_run_adds_a_second_format)
     kit_free(&k);
 }
 
+/* Other tools name the block otherwise: its rules go on to hold, and under one name. */
+TEST(rules_in_quantization_config_are_kept)
+{
+    const kit source = kit_new("drafter-tiny-q4"), k = kit_new(NULL);
+    kit_edit(&source, "config.json", "\"quantization\"", "\"quantization_config\"");
+    quantize_options o = options(QUANT_AFFINE, 8, 64);
+    o.only[o.n_only++] = "*_codebook";
+    quantize_report r;
+    run(source.folder, kit_path(&k, "mixed"), &o, &r);
+    pack *p = NULL;
+    matrix m;
+    error e = { 0 };
+    EXPECT_OK(pack_open(&p, kit_path(&k, "mixed"), NULL, &e), e);
+    EXPECT_OK(pack_matrix(p, "fc", 512, 1024, &m, &e), e);
+    EXPECT_INT(m.format.bits, 4);
+    bool named = false;
+    const quant_format f =
+        config_quant_of(pack_config(p), STR("candidate_selector.successor_codebook"), &named);
+    EXPECT(named && quant_equal(f, o.format));
+    EXPECT(str_find(pack_config_text(p), STR("quantization_config")) == STR_NONE);
+    pack_close(p);
+    kit_free(&source);
+    kit_free(&k);
+}
+
 TEST(a_plain_pack_keeps_its_text_files_and_opens)
 {
     const kit k = kit_new(NULL);
