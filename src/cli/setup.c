@@ -61,12 +61,19 @@ void setup_init(setup *s)
         { OPTION_FLAG, "quiet", 0, &s->quiet, NULL, "no progress", 0, 0, NULL },
         { .kind = OPTION_END },
     };
+    enum { KING = 0, THREADS = 4, OFFLINE = 8 }; /* of `model` */
+    const option text[] = { model[KING], model[OFFLINE], { .kind = OPTION_END } };
+    option kings[2 + OFFLINE - THREADS + 1] = { model[KING] }; /* without what is the drafter's */
+    const option reading[] = { model[OFFLINE], output[0], output[1], { .kind = OPTION_END } };
+    _Static_assert(
+        sizeof s->model_options == sizeof model && sizeof model / sizeof *model == OFFLINE + 2 &&
+            sizeof s->text_options == sizeof text && sizeof s->king_options == sizeof kings &&
+            sizeof s->folder_options == sizeof reading &&
+            sizeof s->engine_options == sizeof engine && sizeof s->cache_options == sizeof cache &&
+            sizeof s->output_options == sizeof output,
+        "a table of setup has room for its options, --offline the last of the model");
     memcpy(s->model_options, model, sizeof model);
-    const option text[] = { model[0], model[8], { .kind = OPTION_END } };
-    const option kings[] = {
-        model[0], model[4], model[5], model[6], model[7], model[8], { .kind = OPTION_END }
-    };
-    const option reading[] = { model[8], output[0], output[1], { .kind = OPTION_END } };
+    memcpy(kings + 1, model + THREADS, sizeof model - sizeof *model * THREADS);
     memcpy(s->king_options, kings, sizeof kings);
     memcpy(s->text_options, text, sizeof text);
     memcpy(s->folder_options, reading, sizeof reading);
@@ -98,19 +105,6 @@ static status shipped(char *out, size_t cap, const char *part, error *e)
     }
     return error_set(
         e, E_ARG, "no model: no --king, no $INGOT_KING, and no models/nugget beside the program");
-}
-
-static status check_cpu(const char *cpu, error *e)
-{
-    static const char *const tiers[] = {
-        "ref", "avx2", "avxvnni", "avx512", "gfni", "amx", "neon"
-    };
-    for (size_t i = 0; cpu && i < sizeof tiers / sizeof *tiers; i++)
-        if (strcmp(cpu, tiers[i]) == 0) return OK;
-    return cpu ? error_set(e, E_ARG,
-                           "--cpu: found %s, want ref, avx2, avxvnni, avx512, gfni, amx or neon",
-                           cpu)
-               : OK;
 }
 
 #ifdef INGOT_HUB
@@ -208,7 +202,7 @@ void setup_tiles(const setup *s, runner_tiles *out)
 
 status setup_resolve(setup *s, error *e)
 {
-    TRY(check_cpu(s->cpu, e));
+    if (s->cpu) TRY(runner_check_cpu(s->cpu, e));
     TRY(setup_tiles_path(s->tiles, s->tiles_path, sizeof s->tiles_path, &s->keep_tiles, e));
     progress_init(&s->bar, s->quiet);
     const char *given = s->king && *s->king ? s->king : variable("INGOT_KING");

@@ -74,12 +74,23 @@ const char *compute_tiers(void)
 {
     return features_get()->names;
 }
-/* Sets the mode of every worker for good, and asks the tier whether arithmetic is what it must be.
- */
+status compute_check_tier(const char *name, error *e)
+{
+    str rest = str_from(features_known);
+    while (rest.len) {
+        const size_t space = str_find(rest, STR(" "));
+        const size_t end = space == STR_NONE ? rest.len : space;
+        if (str_eq(str_sub(rest, 0, end), str_from(name))) return OK;
+        rest = str_sub(rest, end < rest.len ? end + 1 : end, rest.len);
+    }
+    return error_set(e, E_ARG, "cpu tier: found %s, want one of: %s", name, features_known);
+}
 typedef struct check {
     const cpu_ops *ops;
     atomic_uint bad;
 } check;
+/* Sets the mode of every worker for good, and asks the tier whether arithmetic is what it must be.
+ */
 static void check_worker(void *arg, int worker, int workers)
 {
     (void)workers;

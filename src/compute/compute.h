@@ -25,6 +25,8 @@ int compute_threads(const compute *c);
 pool *compute_pool(compute *c);
 /* Space-separated tiers that this CPU can run, best first ("avx512 avx2 ref"). */
 const char *compute_tiers(void);
+/* E_ARG: no machine has a tier of that name. */
+status compute_check_tier(const char *name, error *e);
 
 /* ---- activations as operands of a matmul ---- */
 

@@ -49,6 +49,11 @@ status runner_open(runner *r, const runner_options *o, error *e)
                          e);
 }
 
+status runner_check_cpu(const char *cpu, error *e)
+{
+    return compute_check_tier(cpu, e);
+}
+
 void runner_close(runner *r)
 {
     if (r->work) king_work_free(r->work);

@@ -58,6 +58,8 @@ load_options runner_loading(compute_mode mode, const runner_tiles *tiles, runner
 status runner_open(runner *r, const runner_options *o,
                    error *e); /* after a failure too: runner_close */
 void runner_close(runner *r);
+/* E_ARG: no machine has an instruction set of that name. */
+status runner_check_cpu(const char *cpu, error *e);
 void runner_reset(runner *r); /* a new sequence */
 /* Runs n <= RUNNER_CHUNK further tokens; logits of rows logits_from.. are in *logits until the next
  * call. The message of a result that is not finite names the layer. */

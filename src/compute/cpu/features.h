@@ -10,4 +10,6 @@ typedef struct features {
 } features;
 
 const features *features_get(void);
+/* Every tier there is, on whatever machine: "ref avx2 ..." */
+extern const char features_known[];
 #endif
