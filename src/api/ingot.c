@@ -24,6 +24,19 @@ enum {
     MAX_CALLS = 128
 };
 
+#define SAME_STATUS(name) \
+    _Static_assert((int)name == (int)INGOT_##name, "the public statuses are numbered as ours")
+SAME_STATUS(OK);
+SAME_STATUS(E_ARG);
+SAME_STATUS(E_IO);
+SAME_STATUS(E_FORMAT);
+SAME_STATUS(E_UNSUPPORTED);
+SAME_STATUS(E_NOMEM);
+SAME_STATUS(E_LIMIT);
+SAME_STATUS(E_CANCELLED);
+SAME_STATUS(E_AGAIN);
+SAME_STATUS(E_BUG);
+
 static ingot_status give(ingot_error *out, status s, const error *e)
 {
     if (out && s) {
@@ -501,8 +514,10 @@ static uint64_t drawn_seed(void)
     return rng_entropy() >> 11;
 }
 
-static void copy_sampling(sampler_params *to, const ingot_sampling *s)
+/* `bias` is room for those of s. */
+static void copy_sampling(sampler_params *to, const ingot_sampling *s, sampler_bias bias[MAX_BIAS])
 {
+    for (int i = 0; i < s->n_bias; i++) bias[i] = (sampler_bias){ s->bias[i].id, s->bias[i].value };
     *to = (sampler_params){ .temperature = s->temperature,
                             .top_k = s->top_k,
                             .top_p = s->top_p > 0 ? s->top_p : 1,
@@ -510,7 +525,7 @@ static void copy_sampling(sampler_params *to, const ingot_sampling *s)
                             .presence = s->presence_penalty,
                             .frequency = s->frequency_penalty,
                             .repetition = s->repetition_penalty > 0 ? s->repetition_penalty : 1,
-                            .bias = (const sampler_bias *)s->bias,
+                            .bias = bias,
                             .n_bias = s->n_bias,
                             .seed = s->has_seed ? s->seed : drawn_seed() };
 }
@@ -585,7 +600,8 @@ static status make_request(ingot_request *r, const ingot_engine *g, const prompt
                               .call_close = m->call_close,
                               .single_call = s->single_call,
                               .thinking_budget = s->thinking_budget };
-    copy_sampling(&params.sampling, s);
+    sampler_bias bias[MAX_BIAS];
+    copy_sampling(&params.sampling, s, bias);
     copy_prompt(&params, p);
     TRY(bound_output(g, params.n_prompt, s, &params.max_tokens, e));
     TRY(make_constraint(&params, m, p, s, e));
