@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "base/banned.h"
 
+enum { MOST_WAIT_S = 60 }; /* nobody sits before a bar that stands still for longer */
+
 struct fetch {
     CURL *curl;
     const fetch_request *q;
@@ -101,7 +103,7 @@ static void take_header(fetch *f, str name, str value)
     } else if (strcasecmp(key, "x-error-message") == 0) {
         copy(r->error_message, sizeof r->error_message, value);
     } else if (strcasecmp(key, "retry-after") == 0 && to_u64(value, &n)) {
-        r->retry_after_s = n < 3600 ? (int)n : 3600;
+        r->retry_after_s = n < MOST_WAIT_S ? (int)n : MOST_WAIT_S;
     } else if (strcasecmp(key, "link") == 0) {
         take_link(r, value);
     }

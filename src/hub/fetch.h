@@ -20,7 +20,7 @@ typedef struct fetch_reply {
     uint64_t size;  /* X-Linked-Size, else Content-Length of the last answer */
     bool has_range; /* Content-Range, and what it says */
     uint64_t range_from, range_total;
-    int retry_after_s;                       /* -1: not said */
+    int retry_after_s;                       /* Retry-After, at most 60; -1: not said */
     char error_code[64], error_message[200]; /* X-Error-Code, X-Error-Message */
     char next[FETCH_MAX_URL];                /* Link: <...>; rel="next"; empty: none */
 } fetch_reply;
