@@ -1,5 +1,5 @@
 /* cost.h - how long passes take, as measured: the king's by rows and context, the drafter's by rows
- * of drafts and by rows that enter its context.
+ * of drafts and by rows that enter its context. All results and arguments of time are seconds.
  *
  * Values between the measured points are interpolated, and each measurement moves the points around
  * it by a sixteenth of the error. Nothing here reaches a token: it decides only how many rows are
