@@ -70,25 +70,6 @@ bool map_get(const map *m, str key, uint64_t *value)
     return true;
 }
 
-bool map_del(map *m, str key)
-{
-    if (m->count == 0) return false;
-    struct map_slot *s = find(m, key, str_hash(key));
-    if (!s->key.ptr) return false;
-    size_t hole = (size_t)(s - m->slots);
-    for (size_t i = (hole + 1) & (m->cap - 1); m->slots[i].key.ptr; i = (i + 1) & (m->cap - 1)) {
-        const size_t home = (size_t)m->slots[i].hash & (m->cap - 1);
-        /* An entry may fill the hole unless its home lies cyclically in (hole, i]. */
-        if (((i - home) & (m->cap - 1)) >= ((i - hole) & (m->cap - 1))) {
-            m->slots[hole] = m->slots[i];
-            hole = i;
-        }
-    }
-    m->slots[hole] = (struct map_slot){ 0 };
-    m->count--;
-    return true;
-}
-
 bool map_next(const map *m, size_t *at, str *key, uint64_t *value)
 {
     while (*at < m->cap) {

@@ -18,7 +18,6 @@ void map_free(map *m);
 status map_reserve(map *m, size_t count, error *e);
 status map_put(map *m, str key, uint64_t value, error *e); /* replaces */
 bool map_get(const map *m, str key, uint64_t *value);      /* value may be NULL */
-bool map_del(map *m, str key);
 /* at starts 0; order unspecified */
 bool map_next(const map *m, size_t *at, str *key, uint64_t *value);
 #endif

@@ -143,11 +143,3 @@ void queue_close(queue *q)
     (void)pthread_cond_broadcast(&q->filled);
     (void)pthread_mutex_unlock(&q->lock);
 }
-
-int queue_len(queue *q)
-{
-    (void)pthread_mutex_lock(&q->lock);
-    const int n = q->count;
-    (void)pthread_mutex_unlock(&q->lock);
-    return n;
-}

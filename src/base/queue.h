@@ -14,5 +14,4 @@ void *queue_pop(queue *q);             /* NULL: empty */
 void *queue_wait(queue *q, int timeout_ms);
 void queue_wake(queue *q);  /* ends one queue_wait early: the present one or the next */
 void queue_close(queue *q); /* refuses pushes, ends every wait once the queue is empty */
-int queue_len(queue *q);
 #endif

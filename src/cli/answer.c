@@ -134,7 +134,7 @@ status answer_run(answer *a, ingot_request *r, error *e)
 
 /* ---- reports ---- */
 
-const char *answer_finish_name(ingot_finish f)
+static const char *finish_name(ingot_finish f)
 {
     static const char *const names[] = { "stop", "length", "tool_calls", "cancelled", "error" };
     return names[f];
@@ -172,7 +172,7 @@ void answer_stats(const answer *a, const ingot_model *m)
             u->cached_tokens, u->prefill_s, rate(read, u->prefill_s));
     fprintf(stderr, "generated  %d tokens, %.2f s, %.1f tok/s, finish %s, seed %llu\n",
             u->completion_tokens, u->decode_s, rate(decoded(u), u->decode_s),
-            answer_finish_name(a->end.finish), (unsigned long long)u->seed);
+            finish_name(a->end.finish), (unsigned long long)u->seed);
     if (u->drafted > 0) {
         fprintf(stderr,
                 "drafting   %d steps, %.2f tokens per step, %d of %d drafts accepted (%.0f %%), "
@@ -258,7 +258,7 @@ status answer_json(answer *a, ingot_request *r, error *e)
     jsonw_key(&w, "tool_calls"), jsonw_raw(&w, buf_view(&a->calls));
     json_ids(&w, "token_ids", a->end.ids, a->end.n_ids);
     json_ids(&w, "prompt_token_ids", prompt, n_prompt);
-    jsonw_key(&w, "finish_reason"), jsonw_text(&w, answer_finish_name(a->end.finish));
+    jsonw_key(&w, "finish_reason"), jsonw_text(&w, finish_name(a->end.finish));
     json_usage(&w, a->end.usage);
     json_speculation(&w, &a->end);
     json_timing(&w, a->end.usage);

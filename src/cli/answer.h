@@ -29,5 +29,4 @@ void answer_explain(const answer *a);
 void answer_stats(const answer *a, const ingot_model *m);
 /* The object of --json on stdout. */
 status answer_json(answer *a, ingot_request *r, error *e);
-const char *answer_finish_name(ingot_finish f);
 #endif

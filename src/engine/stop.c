@@ -7,8 +7,6 @@ enum { STOP_WINDOW_MAX = 1 << 24 };
 void stop_init(stop *s, const str *needles, int n)
 {
     *s = (stop){ .needles = needles, .n = n, .matched = -1 };
-    for (int i = 0; i < n; i++)
-        if (needles[i].len > s->longest) s->longest = needles[i].len;
     buf_init(&s->window, STOP_WINDOW_MAX);
 }
 
@@ -47,9 +45,4 @@ bool stop_look(stop *s)
     buf_consume(&s->window, drop);
     s->start += drop;
     return false;
-}
-
-void stop_end(stop *s)
-{
-    if (s->matched < 0) s->shown = s->start + s->window.len;
 }

@@ -10,7 +10,6 @@
 typedef struct stop {
     const str *needles; /* borrowed, none empty */
     int n;
-    size_t longest;
     buf window;   /* the end of the text, as far as a match may still begin in it */
     size_t start; /* offset of the window in the text */
     size_t shown; /* bytes of the text that may be shown */
@@ -22,6 +21,4 @@ void stop_free(stop *s);
 /* Text has been appended to s->window (by the caller, in place): looks at it. True when a needle
  * was found; the text is over then. */
 bool stop_look(stop *s);
-/* No more text will come: everything may be shown, unless a needle was found. */
-void stop_end(stop *s);
 #endif

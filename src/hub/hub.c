@@ -117,10 +117,9 @@ static void close_session(session *s)
 
 /* ---- a copy in the cache ---- */
 
-static bool has_file(const session *s, const char *folder, const char *name)
+static bool has_file(const char *folder, const char *name)
 {
     char path[MAX_PATH];
-    (void)s;
     return !file_join(path, sizeof path, folder, name, NULL) && file_exists(path);
 }
 
@@ -158,7 +157,7 @@ static status check_shards(const session *s, const char *folder, const char *ind
         str file = { 0 };
         json_str(value, &file);
         snprintf(shard, sizeof shard, "%.*s", (int)(file.len < 255 ? file.len : 255), file.ptr);
-        if (!has_file(s, folder, shard)) r = incomplete(s, shard, folder, e);
+        if (!has_file(folder, shard)) r = incomplete(s, shard, folder, e);
     }
     json_free(doc);
     return r;
@@ -180,19 +179,18 @@ static bool is_drafter(const char *folder)
 static status check_copy(const session *s, const char *folder, error *e)
 {
     static const char index[] = "model.safetensors.index.json";
-    if (has_file(s, folder, index)) {
+    if (has_file(folder, index)) {
         TRY(check_shards(s, folder, index, e));
-    } else if (!has_file(s, folder, "model.safetensors") &&
-               !has_file(s, folder, "dflash/model.safetensors")) {
+    } else if (!has_file(folder, "model.safetensors") &&
+               !has_file(folder, "dflash/model.safetensors")) {
         return incomplete(s, "model.safetensors", folder, e);
     }
-    const bool config =
-        has_file(s, folder, "config.json") || has_file(s, folder, "dflash/config.json");
+    const bool config = has_file(folder, "config.json") || has_file(folder, "dflash/config.json");
     if (!config && !is_known_absent(s, "config.json")) {
         return incomplete(s, "config.json", folder, e);
     }
-    if (!config || is_drafter(folder) || has_file(s, folder, "dflash/config.json") ||
-        has_file(s, folder, "tokenizer.json") || is_known_absent(s, "tokenizer.json")) {
+    if (!config || is_drafter(folder) || has_file(folder, "dflash/config.json") ||
+        has_file(folder, "tokenizer.json") || is_known_absent(s, "tokenizer.json")) {
         return OK;
     }
     return incomplete(s, "tokenizer.json", folder, e);

@@ -105,11 +105,6 @@ const king_config *king_get_config(const king *k)
     return &k->config;
 }
 
-compute_mode king_mode(const king *k)
-{
-    return k->mode;
-}
-
 size_t king_tile_bytes(const king *k)
 {
     return k->w.bytes;
@@ -215,11 +210,6 @@ void king_work_free(king_work *w)
     if (!w) return;
     mem_unmap(w->memory, w->bytes);
     mem_free(w);
-}
-
-int king_work_max_rows(const king_work *w)
-{
-    return w->max_rows;
 }
 
 /* ---- the pass ---- */

@@ -15,7 +15,6 @@ typedef struct king_work king_work;
 status king_open(king **out, pack *p, compute *c, const load_options *o, error *e);
 void king_close(king *k);
 const king_config *king_get_config(const king *k);
-compute_mode king_mode(const king *k);
 size_t king_tile_bytes(const king *k);
 const load_report *king_load_report(const king *k);
 int64_t king_code3(const king *k); /* ternary codes of value 3 met */
@@ -26,7 +25,6 @@ status king_work_new(king_work **out, const king *k, int max_rows, int max_logit
                      int n_taps, error *e);
 void king_work_free(king_work *w);
 size_t king_work_bytes(const king *k, int max_rows, int max_logits, int n_taps);
-int king_work_max_rows(const king_work *w);
 
 /* Rows of one sequence in a pass. state_begin(state, n, kind) must have been called. */
 typedef struct king_job {

@@ -677,11 +677,6 @@ status pack_values(const pack *p, const char *name, int rank, const int64_t *sha
     return OK;
 }
 
-status pack_vector(const pack *p, const char *name, int64_t n, float *out, error *e)
-{
-    return pack_values(p, name, 1, &n, out, e);
-}
-
 typedef void advice(const file_map *m, size_t from, size_t to);
 
 static void advise(const pack *p, const tensor *t, advice *fn)
@@ -707,13 +702,6 @@ void pack_ahead(const pack *p, const matrix *m)
 void pack_drop(const pack *p, const matrix *m)
 {
     advise_matrix(p, m, file_map_drop);
-}
-
-void pack_drop_all(const pack *p)
-{
-    for (size_t i = 0; i < p->shards.count; i++) {
-        file_map_drop(&p->shards.files[i].map, 0, (size_t)p->shards.files[i].len);
-    }
 }
 
 uint64_t pack_text_bytes(const pack *p)

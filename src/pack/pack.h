@@ -46,13 +46,11 @@ status pack_matrix(const pack *p, const char *path, int64_t out, int64_t in, mat
  * added. */
 status pack_values(const pack *p, const char *name, int rank, const int64_t *shape, float *out,
                    error *e);
-status pack_vector(const pack *p, const char *name, int64_t n, float *out, error *e); /* rank 1 */
 
 /* The pages of a matrix will be wanted soon: the system may begin to read them. */
 void pack_ahead(const pack *p, const matrix *m);
 /* The pages of a matrix go back to the system; reading it again faults them in from disk. */
 void pack_drop(const pack *p, const matrix *m);
-void pack_drop_all(const pack *p);
 
 uint64_t pack_text_bytes(const pack *p);    /* of the weights in the plan, signs included */
 uint64_t pack_skipped_bytes(const pack *p); /* of tensors skipped by prefix */

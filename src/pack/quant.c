@@ -61,13 +61,6 @@ const char *quant_format_text(quant_format f, char *text, size_t cap)
     return text;
 }
 
-double quant_bits_per_weight(quant_format f, int scale_bits)
-{
-    if (f.mode == QUANT_DENSE) return scale_bits;
-    const int per_group = f.mode == QUANT_AFFINE ? 2 * scale_bits : 8;
-    return f.bits + (double)per_group / f.group;
-}
-
 unsigned quant_code(const uint8_t *row, int bits, int64_t k)
 {
     const int64_t bit = k * bits;

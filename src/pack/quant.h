@@ -32,8 +32,6 @@ bool quant_is_legal(quant_format f);
 bool quant_equal(quant_format a, quant_format b);
 /* "affine 2-bit g128", "dense"; returns text. */
 const char *quant_format_text(quant_format f, char *text, size_t cap);
-/* Bits per weight, scales and biases of `scale_bits` bits included. */
-double quant_bits_per_weight(quant_format f, int scale_bits);
 
 /* Bytes of the codes of one row of n weights. */
 static inline int64_t quant_row_bytes(quant_format f, int64_t n)

@@ -48,7 +48,7 @@ struct http_conn {
     struct event *deadline;
     conn_state state;
     buf head, body;
-    str method, path, query;
+    str method, path;
     header headers[MAX_HEADERS];
     int n_headers;
     bool http10, close_after, is_head, chunked;
@@ -126,7 +126,7 @@ static void next_request(http_conn *c)
 
 /* ---- answers ---- */
 
-const char *http_reason(int code)
+static const char *reason_of(int code)
 {
     static const struct {
         int code;
@@ -167,7 +167,7 @@ static struct evbuffer *output(http_conn *c)
 static void put_head(http_conn *c, int code, const char *headers, const char *type)
 {
     struct evbuffer *out = output(c);
-    evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\n", code, http_reason(code));
+    evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\n", code, reason_of(code));
     if (type) evbuffer_add_printf(out, "Content-Type: %s\r\n", type);
     if (headers) evbuffer_add(out, headers, strlen(headers));
     if (c->close_after) evbuffer_add_printf(out, "Connection: close\r\n");
@@ -325,7 +325,6 @@ static const char *parse_request_line(http_conn *c, str text, int *code)
         return "the request line is malformed";
     const char *mark = memchr(target.ptr, '?', target.len);
     c->path = mark ? (str){ target.ptr, (size_t)(mark - target.ptr) } : target;
-    c->query = mark ? str_sub(target, c->path.len + 1, target.len) : (str){ 0 };
     c->is_head = str_eq(c->method, STR("HEAD"));
     return NULL;
 }
@@ -808,7 +807,8 @@ void http_stop(http *h)
     event_base_loopexit(h->base, NULL);
 }
 
-void http_refuse_new(http *h)
+/* Stops listening. */
+static void refuse_new(http *h)
 {
     if (h->listener) evconnlistener_free(h->listener);
     h->listener = NULL;
@@ -834,7 +834,7 @@ int http_connections(const http *h)
 void http_close(http *h)
 {
     while (h->conns) conn_lost(h->conns);
-    http_refuse_new(h);
+    refuse_new(h);
     for (int i = 0; i < h->n_signals; i++) event_free(h->signals[i].event);
     if (h->tick) event_free(h->tick);
     if (h->posts) event_free(h->posts);
@@ -854,16 +854,6 @@ str http_method(const http_conn *c)
 str http_path(const http_conn *c)
 {
     return c->path;
-}
-
-str http_query(const http_conn *c)
-{
-    return c->query;
-}
-
-str http_body(const http_conn *c)
-{
-    return buf_view(&c->body);
 }
 
 int http_refused(const http_conn *c)

@@ -54,7 +54,6 @@ void http_close(http *h);   /* after the loop: closes every connection */
 int http_port(const http *h);
 int http_connections(const http *h);
 bool http_all_sent(const http *h); /* no connection has bytes waiting to be taken */
-void http_refuse_new(http *h);     /* stops listening */
 /* Runs fn(arg) on the loop thread soon; any thread, never allocates. The caller keeps *p until then
  * or until the loop has ended. */
 void http_post(http *h, http_posted *p, void (*fn)(void *arg), void *arg);
@@ -68,10 +67,8 @@ status http_on_signal(http *h, int number, void (*fn)(void *arg, int number), vo
 /* ---- the request; strings live until its answer is complete ---- */
 str http_method(const http_conn *c);
 str http_path(const http_conn *c); /* without query, not decoded */
-str http_query(const http_conn *c);
 str http_header(const http_conn *c,
-                const char *name); /* first of that name, trimmed; ptr NULL when absent */
-str http_body(const http_conn *c);
+                const char *name);           /* first of that name, trimmed; ptr NULL when absent */
 void http_take_body(http_conn *c, buf *out); /* moves it to the caller, who frees it */
 int http_refused(const http_conn *c);        /* the status that `head` returned */
 void http_set_user(http_conn *c, void *user);
@@ -86,6 +83,5 @@ void http_end(http_conn *c);
 void http_end_close(http_conn *c);            /* the same, and closes once everything is sent */
 size_t http_pending(const http_conn *c);      /* bytes not yet taken by the client's side */
 int64_t http_last_put_ns(const http_conn *c); /* clock_ns of the last byte handed over */
-const char *http_reason(int status_code);
-bool http_same_word(str a, str b); /* ASCII letters of either case are the same */
+bool http_same_word(str a, str b);            /* ASCII letters of either case are the same */
 #endif

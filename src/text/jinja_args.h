@@ -11,8 +11,6 @@ typedef struct jinja_args {
     int named_count;
 } jinja_args;
 
-enum { JINJA_MAX_PARAMETERS = 8 };
-
 /* Assigns arguments to the space-separated parameters `names`: slots[i] is NULL where none was
  * given. Too many, unknown or doubled ones fail in the name of `who`. */
 status jinja_args_bind(jinja_run *r, const char *who, const jinja_args *a, const char *names,

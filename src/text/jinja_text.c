@@ -42,12 +42,6 @@ void jinja_text_char(jinja_text *t, char c)
     jinja_text_add(t, (str){ &c, 1 });
 }
 
-void jinja_text_cp(jinja_text *t, uint32_t cp)
-{
-    char utf8[4];
-    jinja_text_add(t, (str){ utf8, str_utf8_put(cp, utf8) });
-}
-
 void jinja_text_repeat(jinja_text *t, str s, size_t times)
 {
     for (size_t i = 0; i < times && s.len && !t->run->failed; i++) jinja_text_add(t, s);

@@ -15,7 +15,6 @@ typedef struct jinja_text {
 void jinja_text_init(jinja_text *t, jinja_run *r);
 void jinja_text_add(jinja_text *t, str s);
 void jinja_text_char(jinja_text *t, char c);
-void jinja_text_cp(jinja_text *t, uint32_t cp); /* as UTF-8 */
 void jinja_text_repeat(jinja_text *t, str s, size_t times);
 void jinja_text_printf(jinja_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static inline str jinja_text_view(const jinja_text *t)

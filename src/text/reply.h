@@ -44,9 +44,4 @@ status reply_put(reply *r, str bytes, error *e);
 /* The reply is over, for whatever reason: sends what is held and ends an open call. */
 status reply_finish(reply *r, error *e);
 int reply_calls(const reply *r); /* calls begun so far */
-
-/* A whole reply at once. Fields are appended; `tool_calls` becomes a JSON array of {"name",
- * "arguments": OBJECT}. */
-status reply_split(str text, bool start_in_think, const json_node *tools, buf *reasoning,
-                   buf *content, buf *tool_calls, error *e);
 #endif

@@ -52,7 +52,8 @@ static void check_final_norm(layer_check *l, const float *h, int rows)
     }
     float *want = golden_f32(l->g, name, (int64_t)rows * l->n_embd),
           *got = mem_array((size_t)rows * n, sizeof *got), *w = mem_array(n, sizeof *w);
-    EXPECT_OK(pack_vector(l->f->p, "model.norm.weight", l->n_embd, w, &e), e);
+    const int64_t width = l->n_embd;
+    EXPECT_OK(pack_values(l->f->p, "model.norm.weight", 1, &width, w, &e), e);
     compute_rmsnorm(l->f->c, got, h, w, rows, l->n_embd, l->f->config->eps);
     for (int r = 0; r < rows; r++) {
         EXPECT_NEAR(relative(got + (size_t)r * n, want + (size_t)r * n, n), 2e-5, "%s row %d", name,

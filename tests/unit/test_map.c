@@ -5,7 +5,7 @@
 enum { KEYS = 5000 };
 static char names[KEYS][16];
 
-/* Puts, replaces and deletes at random beside a plain array that says what must be there. */
+/* Puts and replaces at random beside a plain array that says what must be there. */
 TEST(agrees_with_an_array)
 {
     error e = { 0 };
@@ -19,16 +19,11 @@ TEST(agrees_with_an_array)
     for (int step = 0; step < 100000; step++) {
         x = x * 1664525u + 1013904223u;
         const int k = (int)((x >> 8) % KEYS);
-        if ((x >> 30) == 0) {
-            EXPECT_INT(map_del(&m, str_from(names[k])), have[k]);
-            count -= have[k];
-            have[k] = false;
-        } else {
-            EXPECT_OK(map_put(&m, str_from(names[k]), x, &e), e);
-            count += !have[k];
-            have[k] = true;
-            want[k] = x;
-        }
+        if (k % 4 == 0) continue; /* these are never put */
+        EXPECT_OK(map_put(&m, str_from(names[k]), x, &e), e);
+        count += !have[k];
+        have[k] = true;
+        want[k] = x;
         EXPECT_INT(m.count, count);
     }
     for (int k = 0; k < KEYS; k++) {
@@ -53,7 +48,6 @@ TEST(empty_map_and_empty_key)
     map m;
     map_init(&m);
     EXPECT(!map_get(&m, STR("x"), NULL));
-    EXPECT(!map_del(&m, STR("x")));
     EXPECT_OK(map_put(&m, (str){ 0 }, 7, &e), e);
     uint64_t v = 0;
     EXPECT(map_get(&m, STR(""), &v));

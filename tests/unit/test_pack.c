@@ -213,13 +213,13 @@ TEST(asking_for_what_is_not_there)
     EXPECT(strstr(e.text, "[1024, 512], want [1024, 511]"));
     EXPECT_INT(pack_matrix(p, "model.layers.9.mlp.up_proj", 1024, 512, &m, &e), E_FORMAT);
     EXPECT_INT(pack_matrix(p, "model.norm.weight", 1, 512, &m, &e), E_FORMAT);
-    EXPECT_INT(pack_vector(p, "lm_head", 512, x, &e), E_FORMAT);
-    EXPECT_INT(pack_vector(p, "model.norm.weight", 511, x, &e), E_FORMAT);
-    EXPECT_OK(pack_vector(p, "model.norm.weight", 512, x, &e), e);
+    const int64_t wide = 512, less = 511;
+    EXPECT_INT(pack_values(p, "lm_head", 1, &wide, x, &e), E_FORMAT);
+    EXPECT_INT(pack_values(p, "model.norm.weight", 1, &less, x, &e), E_FORMAT);
+    EXPECT_OK(pack_values(p, "model.norm.weight", 1, &wide, x, &e), e);
     EXPECT_OK(pack_matrix(p, "lm_head", 1024, 512, &m, &e), e);
     const unsigned code = quant_code(m.weight->data, 2, 100);
     pack_drop(p, &m);
-    pack_drop_all(p);
     EXPECT_INT(quant_code(m.weight->data, 2, 100), code);
     pack_close(p);
 }

@@ -203,27 +203,6 @@ TEST(a_failure_of_the_sink_is_passed_on)
     reply_free(r);
 }
 
-TEST(a_whole_reply_at_once)
-{
-    buf reasoning, content, calls;
-    error e;
-    json_doc *doc = parse(TOOLS);
-    buf_init(&reasoning, 1000);
-    buf_init(&content, 1000);
-    buf_init(&calls, 1000);
-    const str text = STR("r</think>c<tool_call><function=f><parameter=n>3</parameter></function>"
-                         "</tool_call><tool_call>{\"name\":\"bare\",\"arguments\":{}}</tool_call>");
-    EXPECT_OK(reply_split(text, true, json_root(doc), &reasoning, &content, &calls, &e), e);
-    EXPECT_STR(reasoning.ptr, "r");
-    EXPECT_STR(content.ptr, "c");
-    EXPECT_STR(calls.ptr, "[{\"name\":\"f\",\"arguments\":{\"n\": 3}},"
-                          "{\"name\":\"bare\",\"arguments\":{}}]");
-    buf_free(&reasoning);
-    buf_free(&content);
-    buf_free(&calls);
-    json_free(doc);
-}
-
 /* Long values pass through in one go and byte by byte, in time that grows with their length. */
 TEST(long_values_are_linear)
 {
@@ -255,6 +234,14 @@ TEST(long_values_are_linear)
     }
 }
 
+static status ignore(void *arg, const reply_event *event, error *e)
+{
+    (void)arg;
+    (void)event;
+    (void)e;
+    return OK;
+}
+
 TEST(memory_may_run_short_anywhere)
 {
     json_doc *doc = parse(TOOLS);
@@ -264,18 +251,15 @@ TEST(memory_may_run_short_anywhere)
     status s = E_NOMEM;
     int n = 1;
     for (; s != OK; n++) {
-        buf reasoning, content, calls;
         error e = { 0 };
-        buf_init(&reasoning, 1000);
-        buf_init(&content, 1000);
-        buf_init(&calls, 1000);
+        reply *r = NULL;
         mem_fail_after(n);
-        s = reply_split(text, true, json_root(doc), &reasoning, &content, &calls, &e);
+        s = reply_new(&r, true, json_root(doc), ignore, NULL, &e);
+        if (!s) s = reply_put(r, text, &e);
+        if (!s) s = reply_finish(r, &e);
         mem_fail_after(0);
         if (s) EXPECT(s == E_NOMEM && e.code == E_NOMEM);
-        buf_free(&reasoning);
-        buf_free(&content);
-        buf_free(&calls);
+        reply_free(r);
         EXPECT_INT(mem_live(), live);
     }
     EXPECT(n > 10);

@@ -102,10 +102,6 @@ INLINE vf v_div(vf a, vf b)
 {
     return _mm512_div_ps(a, b);
 }
-INLINE vf v_sqrt(vf a)
-{
-    return _mm512_sqrt_ps(a);
-}
 INLINE vf v_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);
@@ -153,17 +149,9 @@ INLINE vi i_max(vi a, vi b)
 {
     return _mm512_max_epi32(a, b);
 }
-INLINE vi i_min(vi a, vi b)
-{
-    return _mm512_min_epi32(a, b);
-}
 INLINE vm i_gt(vi a, vi b)
 {
     return _mm512_cmpgt_epi32_mask(a, b);
-}
-INLINE vm i_eq(vi a, vi b)
-{
-    return _mm512_cmpeq_epi32_mask(a, b);
 }
 INLINE vm v_gt(vf a, vf b)
 {
@@ -172,10 +160,6 @@ INLINE vm v_gt(vf a, vf b)
 INLINE vm v_nan(vf a)
 {
     return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
-}
-INLINE vm m_or(vm a, vm b)
-{
-    return (__mmask16)(a | b);
 }
 INLINE vf v_sel(vm m, vf a, vf b)
 {
@@ -306,10 +290,6 @@ INLINE vf v_div(vf a, vf b)
 {
     return _mm256_div_ps(a, b);
 }
-INLINE vf v_sqrt(vf a)
-{
-    return _mm256_sqrt_ps(a);
-}
 INLINE vf v_fma(vf a, vf b, vf c)
 {
     return _mm256_fmadd_ps(a, b, c);
@@ -357,17 +337,9 @@ INLINE vi i_max(vi a, vi b)
 {
     return _mm256_max_epi32(a, b);
 }
-INLINE vi i_min(vi a, vi b)
-{
-    return _mm256_min_epi32(a, b);
-}
 INLINE vm i_gt(vi a, vi b)
 {
     return _mm256_cmpgt_epi32(a, b);
-}
-INLINE vm i_eq(vi a, vi b)
-{
-    return _mm256_cmpeq_epi32(a, b);
 }
 INLINE vm v_gt(vf a, vf b)
 {
@@ -376,10 +348,6 @@ INLINE vm v_gt(vf a, vf b)
 INLINE vm v_nan(vf a)
 {
     return _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-}
-INLINE vm m_or(vm a, vm b)
-{
-    return _mm256_or_si256(a, b);
 }
 INLINE vf v_sel(vm m, vf a, vf b)
 {
@@ -500,10 +468,6 @@ INLINE vf v_div(vf a, vf b)
 {
     return vdivq_f32(a, b);
 }
-INLINE vf v_sqrt(vf a)
-{
-    return vsqrtq_f32(a);
-}
 INLINE vf v_fma(vf a, vf b, vf c)
 {
     return vfmaq_f32(c, a, b);
@@ -553,17 +517,9 @@ INLINE vi i_max(vi a, vi b)
 {
     return U32(vmaxq_s32(S32(a), S32(b)));
 }
-INLINE vi i_min(vi a, vi b)
-{
-    return U32(vminq_s32(S32(a), S32(b)));
-}
 INLINE vm i_gt(vi a, vi b)
 {
     return vcgtq_s32(S32(a), S32(b));
-}
-INLINE vm i_eq(vi a, vi b)
-{
-    return vceqq_u32(a, b);
 }
 INLINE vm v_gt(vf a, vf b)
 {
@@ -572,10 +528,6 @@ INLINE vm v_gt(vf a, vf b)
 INLINE vm v_nan(vf a)
 {
     return vmvnq_u32(vceqq_f32(a, a));
-}
-INLINE vm m_or(vm a, vm b)
-{
-    return vorrq_u32(a, b);
 }
 INLINE vf v_sel(vm m, vf a, vf b)
 {
