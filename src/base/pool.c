@@ -4,7 +4,6 @@
  * and (pending, waiting). One side sets its flag and reads the other's; whoever is second sees
  * both. */
 #include "base/pool.h"
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

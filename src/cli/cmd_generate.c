@@ -1,5 +1,4 @@
 /* cmd_generate.c - `ingot generate`: one prompt, one answer. */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/json.h"

@@ -1,7 +1,6 @@
 /* draftbench.c - see draftbench.h. */
 #include "cli/draftbench.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"

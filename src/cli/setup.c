@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/mem.h"
 #include "tools/runner.h"
 #include "base/banned.h"
 

@@ -1,6 +1,5 @@
 /* field.c - typed access to the members of a config. */
 #include "pack/field.h"
-#include <stdio.h>
 #include "base/banned.h"
 
 fields field_sub(fields f, const char *key, const char *prefix)

@@ -2,7 +2,6 @@
 #include "pack/shards.h"
 #include <stdio.h>
 #include "base/json.h"
-#include "base/mem.h"
 #include "pack/field.h"
 #include "base/banned.h"
 

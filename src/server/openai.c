@@ -3,7 +3,6 @@
  * chat_template_kwargs, return_progress, block. */
 #include "server/openai.h"
 
-#include "base/mem.h"
 #include "base/banned.h"
 
 void openai_error(const api_error *e, buf *out)

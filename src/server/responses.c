@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "base/mem.h"
 #include "server/openai.h"
 #include "base/banned.h"
 

@@ -1,8 +1,6 @@
 /* jinja_value.c - making values and asking what they are. */
 #include "text/jinja_value.h"
 
-#include <math.h>
-
 #include "base/banned.h"
 
 enum { SMALL_DICT = 8 }; /* entries that are searched one by one */

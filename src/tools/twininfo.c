@@ -1,6 +1,5 @@
 /* twininfo.c - see twininfo.h. */
 #include "tools/twininfo.h"
-#include <stdio.h>
 #include "base/jsonw.h"
 #include "pack/field.h"
 #include "pack/gguf.h"
