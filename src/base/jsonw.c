@@ -286,3 +286,15 @@ void jsonw_member_i64(jsonw *w, const char *key, int64_t value)
     jsonw_key(w, key);
     jsonw_i64(w, value);
 }
+
+void jsonw_member_f64(jsonw *w, const char *key, double value)
+{
+    jsonw_key(w, key);
+    jsonw_f64(w, value);
+}
+
+void jsonw_member_raw(jsonw *w, const char *key, const char *json)
+{
+    jsonw_key(w, key);
+    jsonw_raw(w, str_from(json));
+}

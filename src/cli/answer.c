@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "base/jsonw.h"
 #include "base/sysmem.h"
+#include "cli/result.h"
 #include "cli/setup.h"
 #include "base/banned.h"
 
@@ -245,29 +245,22 @@ static void json_timing(jsonw *w, const ingot_usage *u)
 
 status answer_json(answer *a, ingot_request *r, error *e)
 {
-    buf out;
-    jsonw w;
+    result out;
+    jsonw *w = &out.w;
     int n_prompt;
     const int32_t *prompt = ingot_prompt_ids(r, &n_prompt);
-    buf_init(&out, MOST_TEXT);
-    jsonw_init(&w, &out);
-    jsonw_object(&w);
-    jsonw_key(&w, "text"), jsonw_str(&w, buf_view(&a->text));
-    jsonw_key(&w, "reasoning"), jsonw_str(&w, buf_view(&a->reasoning));
+    result_begin(&out);
+    jsonw_key(w, "text"), jsonw_str(w, buf_view(&a->text));
+    jsonw_key(w, "reasoning"), jsonw_str(w, buf_view(&a->reasoning));
     buf_char(&a->calls, ']');
-    jsonw_key(&w, "tool_calls"), jsonw_raw(&w, buf_view(&a->calls));
-    json_ids(&w, "token_ids", a->end.ids, a->end.n_ids);
-    json_ids(&w, "prompt_token_ids", prompt, n_prompt);
-    jsonw_key(&w, "finish_reason"), jsonw_text(&w, finish_name(a->end.finish));
-    json_usage(&w, a->end.usage);
-    json_speculation(&w, &a->end);
-    json_timing(&w, a->end.usage);
-    jsonw_key(&w, "seed"), jsonw_u64(&w, a->end.usage->seed);
-    jsonw_key(&w, "sha256"), jsonw_text(&w, a->end.usage->sha256);
-    jsonw_end_object(&w);
-    buf_char(&out, '\n');
-    const status s = buf_status(&out, "result", e);
-    if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
-    buf_free(&out);
-    return s;
+    jsonw_key(w, "tool_calls"), jsonw_raw(w, buf_view(&a->calls));
+    json_ids(w, "token_ids", a->end.ids, a->end.n_ids);
+    json_ids(w, "prompt_token_ids", prompt, n_prompt);
+    jsonw_key(w, "finish_reason"), jsonw_text(w, finish_name(a->end.finish));
+    json_usage(w, a->end.usage);
+    json_speculation(w, &a->end);
+    json_timing(w, a->end.usage);
+    jsonw_key(w, "seed"), jsonw_u64(w, a->end.usage->seed);
+    jsonw_key(w, "sha256"), jsonw_text(w, a->end.usage->sha256);
+    return result_end(&out, OK, e);
 }

@@ -4,30 +4,6 @@
 #include "base/jsonw.h"
 #include "base/banned.h"
 
-static void put_int(jsonw *w, const char *name, int64_t v)
-{
-    jsonw_key(w, name);
-    jsonw_i64(w, v);
-}
-
-static void put_real(jsonw *w, const char *name, double v)
-{
-    jsonw_key(w, name);
-    jsonw_f64(w, v);
-}
-
-static void put_text(jsonw *w, const char *name, const char *v)
-{
-    jsonw_key(w, name);
-    jsonw_text(w, v);
-}
-
-static void put_raw(jsonw *w, const char *name, const char *json)
-{
-    jsonw_key(w, name);
-    jsonw_raw(w, str_from(json));
-}
-
 /* The pairs of a head's rotary part, shared among time, height and width as the published models
  * do: as even as can be, the first the largest. */
 static void put_rope(jsonw *w, const king_config *k)
@@ -35,16 +11,16 @@ static void put_rope(jsonw *w, const king_config *k)
     const int pairs = k->rotary_dim / 2, first = (pairs + 2) / 3, second = (pairs - first + 1) / 2;
     jsonw_key(w, "rope_parameters");
     jsonw_object(w);
-    put_text(w, "rope_type", "default");
-    put_real(w, "rope_theta", k->rope_theta);
-    put_real(w, "partial_rotary_factor", (double)k->rotary_dim / k->head_dim);
+    jsonw_member_text(w, "rope_type", "default");
+    jsonw_member_f64(w, "rope_theta", k->rope_theta);
+    jsonw_member_f64(w, "partial_rotary_factor", (double)k->rotary_dim / k->head_dim);
     jsonw_key(w, "mrope_section");
     jsonw_array(w);
     jsonw_i64(w, first);
     jsonw_i64(w, second);
     jsonw_i64(w, pairs - first - second);
     jsonw_end_array(w);
-    put_raw(w, "mrope_interleaved", "true");
+    jsonw_member_raw(w, "mrope_interleaved", "true");
     jsonw_end_object(w);
 }
 
@@ -69,29 +45,29 @@ static void put_text_config(jsonw *w, const kingfiles *f)
 {
     const king_config *k = f->king;
     jsonw_object(w);
-    put_text(w, "model_type", "qwen3_5_text");
-    put_int(w, "num_hidden_layers", k->n_layer);
-    put_int(w, "hidden_size", k->n_embd);
-    put_int(w, "intermediate_size", k->n_ff);
-    put_int(w, "vocab_size", k->n_vocab);
-    put_int(w, "max_position_embeddings", k->max_positions);
-    put_int(w, "num_attention_heads", k->n_head);
-    put_int(w, "num_key_value_heads", k->n_kv_head);
-    put_int(w, "head_dim", k->head_dim);
-    put_int(w, "linear_num_key_heads", k->gdn_k_heads);
-    put_int(w, "linear_num_value_heads", k->gdn_v_heads);
-    put_int(w, "linear_key_head_dim", k->gdn_k_dim);
-    put_int(w, "linear_value_head_dim", k->gdn_v_dim);
-    put_int(w, "linear_conv_kernel_dim", k->conv_taps);
-    put_int(w, "full_attention_interval", kingfiles_interval(k));
+    jsonw_member_text(w, "model_type", "qwen3_5_text");
+    jsonw_member_i64(w, "num_hidden_layers", k->n_layer);
+    jsonw_member_i64(w, "hidden_size", k->n_embd);
+    jsonw_member_i64(w, "intermediate_size", k->n_ff);
+    jsonw_member_i64(w, "vocab_size", k->n_vocab);
+    jsonw_member_i64(w, "max_position_embeddings", k->max_positions);
+    jsonw_member_i64(w, "num_attention_heads", k->n_head);
+    jsonw_member_i64(w, "num_key_value_heads", k->n_kv_head);
+    jsonw_member_i64(w, "head_dim", k->head_dim);
+    jsonw_member_i64(w, "linear_num_key_heads", k->gdn_k_heads);
+    jsonw_member_i64(w, "linear_num_value_heads", k->gdn_v_heads);
+    jsonw_member_i64(w, "linear_key_head_dim", k->gdn_k_dim);
+    jsonw_member_i64(w, "linear_value_head_dim", k->gdn_v_dim);
+    jsonw_member_i64(w, "linear_conv_kernel_dim", k->conv_taps);
+    jsonw_member_i64(w, "full_attention_interval", kingfiles_interval(k));
     put_layer_types(w, k);
-    if (f->eos >= 0) put_int(w, "eos_token_id", f->eos);
-    put_real(w, "rms_norm_eps", (double)k->eps);
-    put_text(w, "hidden_act", "silu");
-    put_raw(w, "attention_bias", "false");
-    put_raw(w, "attn_output_gate", "true");
-    put_real(w, "partial_rotary_factor", (double)k->rotary_dim / k->head_dim);
-    put_raw(w, "tie_word_embeddings", "false");
+    if (f->eos >= 0) jsonw_member_i64(w, "eos_token_id", f->eos);
+    jsonw_member_f64(w, "rms_norm_eps", (double)k->eps);
+    jsonw_member_text(w, "hidden_act", "silu");
+    jsonw_member_raw(w, "attention_bias", "false");
+    jsonw_member_raw(w, "attn_output_gate", "true");
+    jsonw_member_f64(w, "partial_rotary_factor", (double)k->rotary_dim / k->head_dim);
+    jsonw_member_raw(w, "tie_word_embeddings", "false");
     put_rope(w, k);
     jsonw_end_object(w);
 }
@@ -101,25 +77,25 @@ void kingfiles_config(const kingfiles *f, buf *out)
     jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    put_int(&w, "schema_version", 2);
-    put_text(&w, "model_type", "prism_hadamard_qwen35");
-    put_text(&w, "base_model_type", "qwen3_5");
-    put_text(&w, "hadamard_config", "hadamard.json");
-    put_text(&w, "tensor_namespace", "mlx-vlm-qwen3_5");
-    put_text(&w, "gdn_activation_layout", "grouped");
-    put_raw(&w, "components", "{\"text\":true,\"vision\":false,\"mtp\":false}");
-    put_raw(&w, "quantization", "{\"bits\":2,\"group_size\":128,\"mode\":\"affine\"}");
-    put_raw(&w, "tie_word_embeddings", "false");
+    jsonw_member_i64(&w, "schema_version", 2);
+    jsonw_member_text(&w, "model_type", "prism_hadamard_qwen35");
+    jsonw_member_text(&w, "base_model_type", "qwen3_5");
+    jsonw_member_text(&w, "hadamard_config", "hadamard.json");
+    jsonw_member_text(&w, "tensor_namespace", "mlx-vlm-qwen3_5");
+    jsonw_member_text(&w, "gdn_activation_layout", "grouped");
+    jsonw_member_raw(&w, "components", "{\"text\":true,\"vision\":false,\"mtp\":false}");
+    jsonw_member_raw(&w, "quantization", "{\"bits\":2,\"group_size\":128,\"mode\":\"affine\"}");
+    jsonw_member_raw(&w, "tie_word_embeddings", "false");
     jsonw_key(&w, "modules");
     jsonw_array(&w);
     for (size_t i = 0; i < f->plan->count; i++) {
         const plan_entry *t = &f->plan->entries[i];
         if (f->block[i] == KINGFILES_DENSE) continue;
         jsonw_object(&w);
-        put_text(&w, "path", t->name);
-        put_int(&w, "block", f->block[i]);
-        put_raw(&w, "embedding", t->is_embedding ? "true" : "false");
-        put_text(&w, "dtype", "float16");
+        jsonw_member_text(&w, "path", t->name);
+        jsonw_member_i64(&w, "block", f->block[i]);
+        jsonw_member_raw(&w, "embedding", t->is_embedding ? "true" : "false");
+        jsonw_member_text(&w, "dtype", "float16");
         jsonw_end_object(&w);
     }
     jsonw_end_array(&w);
@@ -148,11 +124,11 @@ void kingfiles_hadamard(const kingfiles *f, buf *out)
     jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    put_int(&w, "prism.hadamard.version", 1);
-    put_int(&w, "prism.hadamard.block_size", f->rotation);
-    put_text(&w, "prism.hadamard.transform", "normalized-sylvester-walsh-hadamard");
-    put_text(&w, "prism.hadamard.axis", "input-last-dimension");
-    put_text(&w, "prism.hadamard.sign_mode", "explicit");
+    jsonw_member_i64(&w, "prism.hadamard.version", 1);
+    jsonw_member_i64(&w, "prism.hadamard.block_size", f->rotation);
+    jsonw_member_text(&w, "prism.hadamard.transform", "normalized-sylvester-walsh-hadamard");
+    jsonw_member_text(&w, "prism.hadamard.axis", "input-last-dimension");
+    jsonw_member_text(&w, "prism.hadamard.sign_mode", "explicit");
     put_names(f, &w, "prism.hadamard.weight_names", false);
     put_names(f, &w, "prism.hadamard.inverse_weight_names", true);
     jsonw_key(&w, "prism.hadamard.sign_widths");
@@ -165,7 +141,7 @@ void kingfiles_hadamard(const kingfiles *f, buf *out)
         for (int64_t x = 0; x < f->width[i]; x++) jsonw_i64(&w, (int64_t)f->signs[i][x]);
     }
     jsonw_end_array(&w);
-    put_raw(&w, "prism.hadamard.gdn_v_grouped", "true");
+    jsonw_member_raw(&w, "prism.hadamard.gdn_v_grouped", "true");
     jsonw_end_object(&w);
     buf_char(out, '\n');
 }

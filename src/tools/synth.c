@@ -191,24 +191,6 @@ static status read_shape(synth *s, error *e)
 
 /* ---- config files ---- */
 
-static void put_int(jsonw *w, const char *name, int64_t v)
-{
-    jsonw_key(w, name);
-    jsonw_i64(w, v);
-}
-
-static void put_text(jsonw *w, const char *name, const char *v)
-{
-    jsonw_key(w, name);
-    jsonw_text(w, v);
-}
-
-static void put_raw(jsonw *w, const char *name, const char *json)
-{
-    jsonw_key(w, name);
-    jsonw_raw(w, str_from(json));
-}
-
 /* Small projections of the delta net stay dense and unrotated, as in the real packs. */
 static bool is_packed(const plan_entry *t)
 {
@@ -258,12 +240,12 @@ static status describe_king(synth *s, void (*write)(const kingfiles *f, buf *out
 static void put_dflash(jsonw *w, const drafter_config *d)
 {
     jsonw_object(w);
-    put_int(w, "block_size", d->block);
-    put_int(w, "conv_kernel_size", d->conv_taps);
-    put_int(w, "conv_group_size", d->conv_group);
-    put_int(w, "mask_token_id", d->mask_id);
-    put_int(w, "selector_rank", d->rank);
-    put_int(w, "selector_top_k", d->top_k);
+    jsonw_member_i64(w, "block_size", d->block);
+    jsonw_member_i64(w, "conv_kernel_size", d->conv_taps);
+    jsonw_member_i64(w, "conv_group_size", d->conv_group);
+    jsonw_member_i64(w, "mask_token_id", d->mask_id);
+    jsonw_member_i64(w, "selector_rank", d->rank);
+    jsonw_member_i64(w, "selector_top_k", d->top_k);
     jsonw_key(w, "target_layer_ids");
     jsonw_array(w);
     for (int i = 0; i < d->n_tap; i++) jsonw_i64(w, d->tap[i]);
@@ -277,38 +259,36 @@ static void write_drafter_config(synth *s)
     jsonw w;
     jsonw_init(&w, &s->text);
     jsonw_object(&w);
-    put_raw(&w, "architectures", "[\"DFlash2DraftModel\"]");
-    put_text(&w, "model_type", "qwen3");
-    put_raw(&w, "is_causal", "false");
-    put_int(&w, "num_hidden_layers", d->n_layer);
-    put_int(&w, "hidden_size", d->n_embd);
-    put_int(&w, "intermediate_size", d->n_ff);
-    put_int(&w, "vocab_size", d->n_vocab);
-    put_int(&w, "max_position_embeddings", d->max_positions);
-    put_int(&w, "num_attention_heads", d->n_head);
-    put_int(&w, "num_key_value_heads", d->n_kv_head);
-    put_int(&w, "head_dim", d->head_dim);
-    jsonw_key(&w, "rms_norm_eps");
-    jsonw_f64(&w, 1e-6);
-    put_text(&w, "hidden_act", "silu");
-    put_raw(&w, "attention_bias", "false");
-    put_raw(&w, "use_sliding_window", "true");
-    put_int(&w, "sliding_window", d->window);
+    jsonw_member_raw(&w, "architectures", "[\"DFlash2DraftModel\"]");
+    jsonw_member_text(&w, "model_type", "qwen3");
+    jsonw_member_raw(&w, "is_causal", "false");
+    jsonw_member_i64(&w, "num_hidden_layers", d->n_layer);
+    jsonw_member_i64(&w, "hidden_size", d->n_embd);
+    jsonw_member_i64(&w, "intermediate_size", d->n_ff);
+    jsonw_member_i64(&w, "vocab_size", d->n_vocab);
+    jsonw_member_i64(&w, "max_position_embeddings", d->max_positions);
+    jsonw_member_i64(&w, "num_attention_heads", d->n_head);
+    jsonw_member_i64(&w, "num_key_value_heads", d->n_kv_head);
+    jsonw_member_i64(&w, "head_dim", d->head_dim);
+    jsonw_member_f64(&w, "rms_norm_eps", 1e-6);
+    jsonw_member_text(&w, "hidden_act", "silu");
+    jsonw_member_raw(&w, "attention_bias", "false");
+    jsonw_member_raw(&w, "use_sliding_window", "true");
+    jsonw_member_i64(&w, "sliding_window", d->window);
     jsonw_key(&w, "rope_parameters");
     jsonw_object(&w);
-    put_text(&w, "rope_type", "default");
-    jsonw_key(&w, "rope_theta");
-    jsonw_f64(&w, d->rope_theta);
+    jsonw_member_text(&w, "rope_type", "default");
+    jsonw_member_f64(&w, "rope_theta", d->rope_theta);
     jsonw_end_object(&w);
-    put_int(&w, "num_target_layers", d->n_target_layer);
+    jsonw_member_i64(&w, "num_target_layers", d->n_target_layer);
     jsonw_key(&w, "dflash_config");
     put_dflash(&w, d);
     if (s->format.mode != QUANT_DENSE) {
         jsonw_key(&w, "quantization");
         jsonw_object(&w);
-        put_int(&w, "group_size", s->format.group);
-        put_int(&w, "bits", s->format.bits);
-        put_text(&w, "mode", "affine");
+        jsonw_member_i64(&w, "group_size", s->format.group);
+        jsonw_member_i64(&w, "bits", s->format.bits);
+        jsonw_member_text(&w, "mode", "affine");
         jsonw_end_object(&w);
     }
     jsonw_end_object(&w);
