@@ -30,6 +30,9 @@ class Page(harness.Case):
         with browser.Browser(self.url(self.server)) as b:
             b.until("document.readyState === 'complete' && $('model').textContent.includes('context 4096')")
             b.picture("1-open.png")
+            # whether drafting pays is the machine's affair, unless the request says how many
+            b.value("{ const ask = fetch; window.fetch = (to, o) => ask(to, o?.body ? { ...o, body: JSON.stringify({ "
+                    "...JSON.parse(o.body), block: 4 }) } : o); 1 }")
             b.type("What is 5 plus 6? Think briefly.")
             b.press_enter()
             b.until(IDLE)
