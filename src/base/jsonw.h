@@ -33,7 +33,7 @@ void jsonw_member_text(jsonw *w, const char *key, const char *value); /* NULL: n
 void jsonw_member_i64(jsonw *w, const char *key, int64_t value);
 void jsonw_member_f64(jsonw *w, const char *key, double value);
 void jsonw_member_raw(jsonw *w, const char *key, const char *json); /* as jsonw_raw */
-void jsonw_raw(jsonw *w, str json);            /* a complete value, trusted */
+void jsonw_raw(jsonw *w, str json);                                 /* a complete value, trusted */
 void jsonw_node(jsonw *w, const json_node *n); /* a parsed value: same kinds, key order kept */
 void jsonw_escape(buf *out, str s);            /* content only, no quotes */
 void jsonw_real(buf *out, double v);           /* the number alone */

@@ -13,7 +13,7 @@ typedef struct kingfiles {
     const int *block; /* [plan->count]; Hadamard block of a packed matrix, 0: packed, not rotated;
                          KINGFILES_DENSE: not packed */
     int rotation;     /* the block of those that are rotated */
-    int32_t eos; /* -1: not known, and not written */
+    int32_t eos;      /* -1: not known, and not written */
     int n_width;
     int64_t width[KINGFILES_MAX_WIDTHS];
     const float *signs[KINGFILES_MAX_WIDTHS]; /* [width], each 1 or -1 */

@@ -1,7 +1,7 @@
 /* lanes.h - the vectors in which ops.inc and vmath.h are written, for one instruction set.
  *
  * A tier file includes this once, compiled with that set's flags. vf: W floats, vi: W 32-bit
- * integers, vm: W truth values. Only IEEE operations (+ - * / sqrt fma, nearest even) and integer
+ * integers, vm: W truth values. Only IEEE operations (+ - * / fma, nearest even) and integer
  * operations appear, so every set gives the same bits. v_nma(a, b, c) is c - a*b, fused. The 16
  * lanes of the lane sum are NV vectors. */
 #ifndef COMPUTE_CPU_LANES_H
