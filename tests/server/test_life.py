@@ -285,7 +285,7 @@ class Crowd(harness.Case):
 
 class Ending(unittest.TestCase):
     def test_drain_finishes_what_runs(self):
-        with harness.Server("--drain", "60", "--parallel", "2") as s:
+        with harness.Server("--drain", str(round(60 * harness.SLOW)), "--parallel", "2") as s:
             want = Joined(s.stream(CHAT, {**STORY, "max_tokens": 800}))
             got = []
             threads = [threading.Thread(target=lambda: got.append(Joined(s.stream(CHAT, {**STORY, "max_tokens": 800})))) for _ in range(3)]
