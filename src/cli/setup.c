@@ -13,6 +13,10 @@
 void setup_init(setup *s)
 {
     *s = (setup){ .cache_mem = (uint64_t)1 << 30 };
+    char cpus[RUNNER_KNOWN_CPUS];
+    runner_known_cpus(cpus);
+    snprintf(s->cpu_help, sizeof s->cpu_help, "force one of %s; the results are the same bits",
+             cpus);
     const option model[] = {
         { OPTION_TEXT, "king", 'm', &s->king, "FOLDER|ID",
           "the king's pack (default: $INGOT_KING, else the shipped one)", 0, 0, NULL },
@@ -25,9 +29,7 @@ void setup_init(setup *s)
           "config.json for a drafter folder without one", 0, 0, NULL },
         { OPTION_INT, "threads", 't', &s->threads, "N",
           "threads (default: physical cores this process may use)", 1, 1024, NULL },
-        { OPTION_TEXT, "cpu", 0, &s->cpu, "TIER",
-          "force ref, avx2, avxvnni, avx512, gfni, amx or neon; the results are the same bits", 0,
-          0, NULL },
+        { OPTION_TEXT, "cpu", 0, &s->cpu, "TIER", s->cpu_help, 0, 0, NULL },
         { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32",
           "arithmetic of the matrix products (default int8)", 0, 0, NULL },
         { OPTION_TEXT, "tiles", 0, &s->tiles, "DIR",

@@ -24,6 +24,7 @@ typedef struct setup {
     /* the rest */
     progress bar;
     char king_path[4096], drafter_path[4096], tiles_path[4096];
+    char cpu_help[192];
     bool keep_tiles; /* tiles_path was chosen, not the default one: files are made in it */
     ingot_model *model;
     ingot_engine *engine;

@@ -4,6 +4,7 @@
 #include "compute/compute.h"
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/mem.h"
 #include "compute/cpu/features.h"
@@ -74,16 +75,22 @@ const char *compute_tiers(void)
 {
     return features_get()->names;
 }
+void compute_known_tiers(char out[COMPUTE_KNOWN_TIERS])
+{
+    size_t len = 0;
+    for (const char *const *t = features_known; *t; t++) {
+        const int n = snprintf(out + len, COMPUTE_KNOWN_TIERS - len, "%s%s", len ? ", " : "", *t);
+        CHECK(n > 0 && (size_t)n < COMPUTE_KNOWN_TIERS - len);
+        len += (size_t)n;
+    }
+}
 status compute_check_tier(const char *name, error *e)
 {
-    str rest = str_from(features_known);
-    while (rest.len) {
-        const size_t space = str_find(rest, STR(" "));
-        const size_t end = space == STR_NONE ? rest.len : space;
-        if (str_eq(str_sub(rest, 0, end), str_from(name))) return OK;
-        rest = str_sub(rest, end < rest.len ? end + 1 : end, rest.len);
-    }
-    return error_set(e, E_ARG, "cpu tier: found %s, want one of: %s", name, features_known);
+    char known[COMPUTE_KNOWN_TIERS];
+    for (const char *const *t = features_known; *t; t++)
+        if (strcmp(*t, name) == 0) return OK;
+    compute_known_tiers(known);
+    return error_set(e, E_ARG, "cpu tier: found %s, want one of: %s", name, known);
 }
 typedef struct check {
     const cpu_ops *ops;

@@ -25,6 +25,9 @@ int compute_threads(const compute *c);
 pool *compute_pool(compute *c);
 /* Space-separated tiers that this CPU can run, best first ("avx512 avx2 ref"). */
 const char *compute_tiers(void);
+/* Every tier there is, on whatever machine: "ref, avx2, ...". */
+enum { COMPUTE_KNOWN_TIERS = 128 };
+void compute_known_tiers(char out[COMPUTE_KNOWN_TIERS]);
 /* E_ARG: no machine has a tier of that name. */
 status compute_check_tier(const char *name, error *e);
 

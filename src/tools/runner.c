@@ -49,6 +49,11 @@ status runner_open(runner *r, const runner_options *o, error *e)
                          e);
 }
 
+void runner_known_cpus(char out[RUNNER_KNOWN_CPUS])
+{
+    compute_known_tiers(out);
+}
+
 status runner_check_cpu(const char *cpu, error *e)
 {
     return compute_check_tier(cpu, e);

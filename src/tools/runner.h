@@ -58,6 +58,9 @@ load_options runner_loading(compute_mode mode, const runner_tiles *tiles, runner
 status runner_open(runner *r, const runner_options *o,
                    error *e); /* after a failure too: runner_close */
 void runner_close(runner *r);
+/* The instruction sets that `cpu` may name, on whatever machine: "ref, avx2, ...". */
+enum { RUNNER_KNOWN_CPUS = COMPUTE_KNOWN_TIERS };
+void runner_known_cpus(char out[RUNNER_KNOWN_CPUS]);
 /* E_ARG: no machine has an instruction set of that name. */
 status runner_check_cpu(const char *cpu, error *e);
 void runner_reset(runner *r); /* a new sequence */

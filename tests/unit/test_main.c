@@ -84,7 +84,7 @@ TEST(command_lines_that_are_wrong)
     expect_refusal("generate -p x --tokens f", 2, "found 2 prompts");
     expect_refusal("generate -p x --block many", 2, "--block");
     expect_refusal("generate --quiet -p x --block 9", 2, "block");
-    expect_refusal("generate --quiet -p x --cpu z80", 2, "z80");
+    expect_refusal("generate --quiet -p x --cpu z80", 2, "found z80, want one of: ref, avx2");
     expect_refusal("generate -p x --image cat.png", 3, "text only");
     expect_refusal("generate -p x -p y", 2, "--prompt: given twice");
     expect_refusal("convert " NUGGET "king x --type Q4", 2, "--type: found Q4");

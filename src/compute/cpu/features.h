@@ -10,6 +10,6 @@ typedef struct features {
 } features;
 
 const features *features_get(void);
-/* Every tier there is, on whatever machine: "ref avx2 ..." */
-extern const char features_known[];
+/* The name of every tier there is, on whatever machine; NULL at the end. */
+extern const char *const features_known[];
 #endif
