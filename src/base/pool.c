@@ -5,24 +5,18 @@
  * both. */
 #include "base/pool.h"
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#ifdef __APPLE__
-#include <sys/sysctl.h>
-#endif
-#include "base/cgroup.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/topology.h"
 #include "base/banned.h"
 
-enum { SPIN_NS = 50000, MAX_CPUS = 8192 };
+enum { SPIN_NS = 50000 };
 
 typedef struct worker {
     pool *owner;
@@ -144,92 +138,15 @@ void pool_stop(pool *p)
     mem_free(p);
 }
 
-/* Processors this process may run on: allowed[i] is 1 for those; returns how many. */
-static int allowed_cpus(unsigned char allowed[MAX_CPUS])
-{
-    memset(allowed, 0, MAX_CPUS);
-    int n = 0;
-#ifdef __linux__
-    unsigned long mask[MAX_CPUS / (8 * sizeof(unsigned long))] = { 0 };
-    if (sched_getaffinity(0, sizeof mask, (cpu_set_t *)(void *)mask) == 0) {
-        for (int i = 0; i < MAX_CPUS; i++) {
-            allowed[i] = CPU_ISSET_S((size_t)i, sizeof mask, (cpu_set_t *)(void *)mask) != 0;
-            n += allowed[i];
-        }
-    }
-#endif
-    if (n > 0) return n;
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    n = online < 1 ? 1 : online > MAX_CPUS ? MAX_CPUS : (int)online;
-    memset(allowed, 1, (size_t)n);
-    return n;
-}
-
-/* The first processor of the list "0,4" or "2-3,6" that is allowed, or -1. */
-static int first_allowed(const char *list, const unsigned char *allowed, int n)
-{
-    for (const char *p = list; *p >= '0' && *p <= '9';) {
-        char *end;
-        const long from = strtol(p, &end, 10);
-        const long to = *end == '-' ? strtol(end + 1, &end, 10) : from;
-        for (long i = from; i <= to && i < n; i++) {
-            if (allowed[i]) return (int)i;
-        }
-        p = *end == ',' ? end + 1 : end;
-    }
-    return -1;
-}
-
-int pool_count_cores(const char *sys, const unsigned char *allowed, int n)
-{
-    int cores = 0;
-    for (int i = 0; i < n; i++) {
-        if (!allowed[i]) continue;
-        char path[512], list[256] = "";
-        (void)snprintf(path, sizeof path, "%s/cpu%d/topology/thread_siblings_list", sys, i);
-        (void)file_read_text(path, list, sizeof list);
-        const int first = first_allowed(list, allowed, n);
-        cores += first < 0 || first == i;
-    }
-    return cores;
-}
-
-/* A quota of 2.5 processors keeps 2 threads busy; the third would stop all of them at a barrier. */
-static int cap_by_quota(int n, double *quota)
-{
-    *quota = 0;
-    if (!cgroup_cpus(quota)) return n;
-    const int whole = *quota < 1 ? 1 : *quota > MAX_CPUS ? MAX_CPUS : (int)*quota;
-    return whole < n ? whole : n;
-}
-
 int pool_default_threads(char *why, size_t cap)
 {
-    unsigned char allowed[MAX_CPUS];
-#ifdef __APPLE__
-    int cores = allowed_cpus(allowed);
-    size_t size = sizeof cores; /* performance cores alone: a static split waits for the slowest */
-    if (sysctlbyname("hw.perflevel0.physicalcpu", &cores, &size, NULL, 0) != 0) {
-        size = sizeof cores;
-        (void)sysctlbyname("hw.physicalcpu", &cores, &size, NULL, 0);
-    }
-#else
-    (void)allowed_cpus(allowed);
-    const int cores = pool_count_cores("/sys/devices/system/cpu", allowed, MAX_CPUS);
-#endif
-    double quota;
-    const int n = cap_by_quota(cores, &quota);
-    if (why && quota > 0) {
-        (void)snprintf(why, cap, "%d physical core%s, quota %.2f", cores, cores == 1 ? "" : "s",
-                       quota);
-    } else if (why) {
-        (void)snprintf(why, cap, "%d physical core%s, no quota", cores, cores == 1 ? "" : "s");
-    }
-    return n;
+    topology t;
+    topology_read(&t);
+    return topology_threads(&t, why, cap);
 }
 
 /* Starts the workers with all signals blocked: those are for the program's main thread. */
-static status start_workers(pool *p, error *e)
+static status start_workers(pool *p, const topology *t, error *e)
 {
     sigset_t all, old;
     (void)sigfillset(&all);
@@ -240,6 +157,8 @@ static status start_workers(pool *p, error *e)
         *w = (worker){ .owner = p, .index = p->started + 1 };
         failed = pthread_create(&w->thread, NULL, work, w);
         if (failed) break;
+        const int node = topology_node(t, w->index, p->threads);
+        if (node >= 0) topology_keep(t, w->thread, node);
     }
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!failed) return OK;
@@ -258,13 +177,14 @@ status pool_start(pool **out, int threads, error *e)
         return error_set(e, E_NOMEM, "pool: out of memory for %d threads", threads);
     }
     p->threads = threads;
-    unsigned char allowed[MAX_CPUS];
-    double quota;
-    p->spin_ns = threads <= cap_by_quota(allowed_cpus(allowed), &quota) ? SPIN_NS : 0;
+    topology t;
+    topology_read(&t);
+    const bool crowded = threads > t.cpus || (t.quota > 0 && threads > t.quota && threads > 1);
+    p->spin_ns = crowded ? 0 : SPIN_NS;
     (void)pthread_mutex_init(&p->lock, NULL); /* default kinds: these cannot fail */
     (void)pthread_cond_init(&p->begun, NULL);
     (void)pthread_cond_init(&p->ended, NULL);
-    const status s = start_workers(p, e);
+    const status s = start_workers(p, &t, e);
     if (s) {
         pool_stop(p);
         return s;

@@ -2,8 +2,9 @@
  *
  * The caller's thread is worker 0; pool_run returns when every worker has finished. Workers spin
  * briefly for the next call, then park. Nothing is allocated or locked inside a run beyond waking
- * parked workers. One caller at a time. Who computes what never changes a result: the functions run
- * here write disjoint outputs. */
+ * parked workers. Where there are several memory nodes a worker keeps to one (topology_node), so
+ * that what its share touched first lies near it; the caller runs where it did. One caller at a
+ * time. Who computes what never changes a result: the functions run here write disjoint outputs. */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
 #include "base/error.h"
@@ -22,10 +23,6 @@ static inline void pool_share(int count, int worker, int workers, int *from, int
     *from = (int)((long long)count * worker / workers);
     *to = (int)((long long)count * (worker + 1) / workers);
 }
-/* Physical cores in the affinity mask, at most floor(cgroup quota), at least 1; `why` (may be NULL)
- * gets a line such as "2 physical cores, no quota". */
+/* topology_threads of this machine. */
 int pool_default_threads(char *why, size_t cap);
-/* Physical cores among the processors `allowed` (one byte each, n of them) as the folder `sys`
- * (/sys/devices/system/cpu) describes them; a processor it says nothing of is a core of its own. */
-int pool_count_cores(const char *sys, const unsigned char *allowed, int n);
 #endif

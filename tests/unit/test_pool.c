@@ -138,37 +138,6 @@ TEST(shares_cover_evenly)
     EXPECT_INT(to, INT32_MAX);
 }
 
-static void describe_cpu(const char *sys, int cpu, const char *siblings)
-{
-    error e = { 0 };
-    char path[256];
-    snprintf(path, sizeof path, "%s/cpu%d/topology", sys, cpu);
-    EXPECT_OK(file_make_dirs(path, &e), e);
-    snprintf(path, sizeof path, "%s/cpu%d/topology/thread_siblings_list", sys, cpu);
-    EXPECT_OK(file_write(path, str_from(siblings), &e), e);
-}
-
-TEST(cores_are_counted_once)
-{
-    char sys[] = "/tmp/test_pool.XXXXXX", command[64];
-    EXPECT(mkdtemp(sys));
-    /* four cores, two threads each: i and i + 4; the list of 3 is a range list */
-    for (int i = 0; i < 4; i++) {
-        char list[48];
-        snprintf(list, sizeof list, i == 3 ? "%d,%d-%d\n" : "%d,%d\n", i, i + 4, i + 4);
-        describe_cpu(sys, i, list);
-        describe_cpu(sys, i + 4, list);
-    }
-    const unsigned char all[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 }; /* of cpu 8 nothing is known */
-    const unsigned char some[9] = { 1, 0, 1, 0, 1, 1, 0, 0, 0 };
-    EXPECT_INT(pool_count_cores(sys, all, 8), 4);
-    EXPECT_INT(pool_count_cores(sys, all, 9), 5);
-    /* 0 with 4, 2, and 5 whose first thread is not ours */
-    EXPECT_INT(pool_count_cores(sys, some, 9), 3);
-    snprintf(command, sizeof command, "rm -r %s", sys);
-    EXPECT_INT(system(command), 0);
-}
-
 TEST(default_is_within_the_machine)
 {
     char why[80] = "";
