@@ -270,21 +270,35 @@ typedef struct matmul {
     begun *begun;
 } matmul;
 
-/* The strips of `w` that begin in bytes [from, to), where its first one stands at `at`. */
-static int first_strip(const tile_matrix *w, size_t at, size_t from)
+/* Of the n strips of `w` whose first stands at byte `at`, the first that begins at byte `from` or
+ * later; n if none does. */
+static int first_strip(const tile_matrix *w, int n, size_t at, size_t from)
 {
     if (from <= at) return 0;
     const size_t s = (from - at + w->strip_bytes - 1) / w->strip_bytes;
-    return s < (size_t)tile_strips(w) ? (int)s : tile_strips(w);
+    return s < (size_t)n ? (int)s : n;
 }
-/* Bytes [lo, hi) of all tiles. */
-static void matmul_piece(const matmul *m, size_t lo, size_t hi)
+static size_t share_bytes(const matmul *m, int owner, int workers)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < m->n_outs; i++) {
+        int from, to;
+        pool_share(tile_strips(m->outs[i].w), owner, workers, &from, &to);
+        bytes += (size_t)(to - from) * m->outs[i].w->strip_bytes;
+    }
+    return bytes;
+}
+/* The strips that begin in bytes [lo, hi) of a share. */
+static void matmul_piece(const matmul *m, int owner, int workers, size_t lo, size_t hi)
 {
     size_t at = 0;
     for (int i = 0; i < m->n_outs; i++) {
         const matmul_out *o = &m->outs[i];
-        const int from = first_strip(o->w, at, lo), to = first_strip(o->w, at, hi);
-        at += tile_bytes(o->w);
+        int first, last;
+        pool_share(tile_strips(o->w), owner, workers, &first, &last);
+        const int from = first + first_strip(o->w, last - first, at, lo),
+                  to = first + first_strip(o->w, last - first, at, hi);
+        at += (size_t)(last - first) * o->w->strip_bytes;
         if (from >= to) continue;
         if (compute_needs(o->w, m->mode) == ACT_F32)
             m->ops->matmul_f32(o->w, m->a->x, m->a->rows, o->y, o->stride, from, to);
@@ -293,21 +307,20 @@ static void matmul_piece(const matmul *m, size_t lo, size_t hi)
                               to);
     }
 }
-/* A worker takes the pieces of its share in order, then what others have not begun: cores are never
- * equally fast, and all wait for the last. */
+/* A worker's share of a matrix is what it filled (weights.c), and so lies near it. It takes the
+ * pieces of its share in order, then what others have not begun: cores are never equally fast, and
+ * all wait for the last. */
 static void matmul_share(void *arg, int worker, int workers)
 {
     const matmul *m = arg;
-    const size_t even = m->bytes / (size_t)(PIECES * workers) + 1,
-                 piece = even < PIECE ? even : PIECE;
-    const int pieces = (int)((m->bytes + piece - 1) / piece);
     ASSERT(fpenv_ok());
     for (int i = 0; i < workers; i++) {
         const int owner = (worker + i) % workers;
-        int from, to, taken;
-        pool_share(pieces, owner, workers, &from, &to);
-        while ((taken = from + atomic_fetch_add(&m->begun[owner].n, 1)) < to)
-            matmul_piece(m, (size_t)taken * piece, (size_t)(taken + 1) * piece);
+        const size_t bytes = share_bytes(m, owner, workers), even = bytes / PIECES + 1,
+                     piece = even < PIECE ? even : PIECE;
+        size_t at;
+        while ((at = piece * (size_t)atomic_fetch_add(&m->begun[owner].n, 1)) < bytes)
+            matmul_piece(m, owner, workers, at, at + piece);
     }
 }
 void compute_matmul(compute *c, const act *a, const matmul_out *outs, int n_outs, compute_mode mode)
