@@ -16,7 +16,6 @@
 #define DEFAULT_DISK_BYTES ((uint64_t)16 << 30)
 enum {
     DEFAULT_QUEUE = 64,
-    DEFAULT_CHUNK = 512,
     LEAST_CONTEXT = 4096, /* of a context that is chosen, where the model has as much */
     MAX_PARALLEL = 256,
     MAX_STOP = 16,
@@ -256,16 +255,6 @@ static void on_wake(void *arg, void *owner)
     g->wake(g->wake_arg, owner);
 }
 
-static status kv_type_of(const char *name, kv_type *out, error *e)
-{
-    *out = KV_F16;
-    if (!name || strcmp(name, "f16") == 0) return OK;
-    if (strcmp(name, "f32") == 0) *out = KV_F32;
-    else if (strcmp(name, "q8") == 0) *out = KV_Q8;
-    else return error_set(e, E_ARG, "kv_type: found %s, want f16, f32 or q8", name);
-    return OK;
-}
-
 static status check_range(const char *what, int found, int low, int high, error *e)
 {
     if (found >= low && found <= high) return OK;
@@ -364,12 +353,12 @@ static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options 
                              .context = o->context,
                              .total_context = o->total_context,
                              .parallel = o->parallel ? o->parallel : 1,
-                             .chunk = o->chunk ? o->chunk : DEFAULT_CHUNK,
+                             .chunk = o->chunk ? o->chunk : SCHEDULER_CHUNK,
                              .cache_bytes = (size_t)o->cache_bytes };
     TRY(check_range("parallel", so->parallel, 1, MAX_PARALLEL, e));
     TRY(check_range("queue", options.queue, 0, 65536, e));
     TRY(check_range("chunk", so->chunk, 1, 65536, e));
-    TRY(kv_type_of(o->kv_type, &so->kv, e));
+    TRY(compute_kv_type(&so->kv, o->kv_type, e));
     TRY(size_context(so, most, e));
     char model[256];
     TRY(add_disk(so, m, o, model, sizeof model, e));

@@ -60,19 +60,11 @@ static bool wants(const bench *b, const char *part)
     return strcmp(b->what, "all") == 0 || strcmp(b->what, part) == 0;
 }
 
-static status kv_of(const char *name, kv_type *out, error *e)
-{
-    if (!name || strcmp(name, "f16") == 0) *out = KV_F16;
-    else if (strcmp(name, "f32") == 0) *out = KV_F32;
-    else if (strcmp(name, "q8") == 0) *out = KV_Q8;
-    else return error_set(e, E_ARG, "--kv-type: found %s, want f16, f32 or q8", name);
-    return OK;
-}
-
 static status measure_passes(bench *b, error *e)
 {
     passbench_options o = { .king = b->base.king_path,
                             .cpu = b->base.cpu,
+                            .kv_type = b->base.kv_type,
                             .threads = b->base.threads,
                             .turns = b->turns,
                             .cooldown_s = b->cooldown_s,
@@ -82,7 +74,6 @@ static status measure_passes(bench *b, error *e)
                             .progress = draw,
                             .progress_arg = &b->base.bar };
     setup_tiles(&b->base, &o.tiles);
-    TRY(kv_of(b->base.kv_type, &o.kv, e));
     TRY(numbers_of("lengths", b->lengths, o.lengths, &o.n_lengths, e));
     TRY(numbers_of("depths", b->depths, o.depths, &o.n_depths, e));
     const status s = passbench_run(&o, &b->pass, e);

@@ -186,6 +186,8 @@ int cmd_inspect(int argc, char **argv)
           "positions of a sequence, for the memory needed", 1, 1 << 24, NULL },
         { OPTION_INT, "parallel", 0, &i.how.parallel, "N",
           "sequences at once, for the memory needed", 1, 4096, NULL },
+        { OPTION_TEXT, "kv-type", 0, &i.how.kv_type, "f16|f32|q8",
+          "how keys and values are kept, for the memory needed (default f16)", 0, 0, NULL },
         { OPTION_TEXT, "tiles", 0, &i.how.tiles, "DIR",
           "where prepared weights are kept (default: $INGOT_TILES, else your cache)", 0, 0, NULL },
         { OPTION_TEXT, "drafter-config", 0, &i.config_path, "FILE",

@@ -673,6 +673,15 @@ void compute_gated_norm(compute *c, float *o, const float *y, const float *z, co
 
 /* ---- attention ---- */
 
+status compute_kv_type(kv_type *out, const char *name, error *e)
+{
+    *out = KV_F16;
+    if (!name || strcmp(name, "f16") == 0) return OK;
+    if (strcmp(name, "f32") == 0) *out = KV_F32;
+    else if (strcmp(name, "q8") == 0) *out = KV_Q8;
+    else return error_set(e, E_ARG, "kv type: found %s, want f16, f32 or q8", name);
+    return OK;
+}
 status compute_kv_layout(kv_layout *l, kv_type type, int n_layer, int n_kv_head, int head_dim,
                          error *e)
 {

@@ -151,6 +151,8 @@ void compute_gated_norm(compute *c, float *o, const float *y, const float *z, co
 /* ---- attention ---- */
 
 typedef enum kv_type { KV_F16, KV_F32, KV_Q8 } kv_type;
+/* The type called "f16", "f32" or "q8"; NULL: f16. */
+status compute_kv_type(kv_type *out, const char *name, error *e);
 enum { KV_PAGE = 64 }; /* positions in a page; a page holds keys and values of all layers */
 
 typedef struct kv_layout {

@@ -35,12 +35,17 @@ struct scheduler {
     scheduler_stats stats;
 };
 
+void scheduler_rows(int chunk, int parallel, int *rows, int *logits)
+{
+    *rows = chunk + parallel * REQUEST_MAX_BLOCK;
+    *logits = parallel * (REQUEST_MAX_BLOCK + 1) + REQUEST_MAX_BLOCK;
+    if (*logits > *rows) *logits = *rows;
+}
+
 static workbench_parts sized(const scheduler_options *o)
 {
     workbench_parts p = o->parts;
-    p.max_rows = o->chunk + o->parallel * REQUEST_MAX_BLOCK;
-    p.max_logits = o->parallel * (REQUEST_MAX_BLOCK + 1) + REQUEST_MAX_BLOCK;
-    if (p.max_logits > p.max_rows) p.max_logits = p.max_rows;
+    scheduler_rows(o->chunk, o->parallel, &p.max_rows, &p.max_logits);
     return p;
 }
 

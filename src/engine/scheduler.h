@@ -10,6 +10,8 @@
 #include "engine/prefix_cache.h"
 #include "engine/speculate.h"
 
+enum { SCHEDULER_CHUNK = 512 }; /* where nobody asks for another */
+
 typedef struct scheduler_options {
     workbench_parts parts; /* max_rows and max_logits are set here */
     int context;           /* most positions of a sequence */
@@ -36,6 +38,8 @@ typedef struct scheduler scheduler;
 status scheduler_new(scheduler **out, const scheduler_options *o, error *e);
 void scheduler_free(scheduler *g); /* ends what is left as cancelled */
 size_t scheduler_bytes(const scheduler_options *o);
+/* Rows of a pass at most, and those of them that may have logits. */
+void scheduler_rows(int chunk, int parallel, int *rows, int *logits);
 const workbench *scheduler_bench(const scheduler *g);
 /* Takes a list of sequences (chained by next), in order. */
 void scheduler_add(scheduler *g, sequence *list);

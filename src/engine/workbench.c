@@ -42,7 +42,8 @@ void workbench_close(workbench *w)
 size_t workbench_bytes(const workbench_parts *p)
 {
     const drafter_config *d = p->drafter ? drafter_get_config(p->drafter) : NULL;
-    size_t bytes = king_work_bytes(p->king, p->max_rows, p->max_logits, d ? d->n_tap : 0);
+    size_t bytes = king_work_bytes(king_get_config(p->king), king_act_bytes(p->king, p->max_rows),
+                                   p->max_rows, p->max_logits, d ? d->n_tap : 0);
     if (p->drafter) bytes += drafter_work_bytes(p->drafter, p->max_rows);
     return bytes + sampler_work_bytes(king_get_config(p->king)->n_vocab);
 }

@@ -136,9 +136,8 @@ struct king_work {
 };
 
 /* Lays the parts out from `base` (NULL: only counts) and returns their size. */
-static size_t lay_out(king_work *w, const king *k, uint8_t *base)
+static size_t lay_out(king_work *w, const king_config *c, size_t act_bytes, uint8_t *base)
 {
-    const king_config *c = &k->config;
     const size_t rows = (size_t)w->max_rows, d = (size_t)c->n_embd;
     size_t room = 2 * (size_t)c->n_ff;
     if (room < gdn_room(c)) room = gdn_room(c);
@@ -156,7 +155,7 @@ static size_t lay_out(king_work *w, const king *k, uint8_t *base)
     PART(w->logits, (size_t)w->max_logits * (size_t)c->n_vocab, sizeof(float));
     PART(w->tap_rows, rows * (size_t)w->n_taps * d, sizeof(float));
     PART(w->p.room, rows * room, sizeof(float));
-    PART(w->p.act, weights_act_bytes(&k->w, w->max_rows), 1);
+    PART(w->p.act, act_bytes, 1);
     PART(w->ids, rows, sizeof(int32_t));
     PART(w->p.pos, rows, sizeof(int32_t));
     PART(w->p.row, rows, sizeof(int));
@@ -167,10 +166,16 @@ static size_t lay_out(king_work *w, const king *k, uint8_t *base)
     return at;
 }
 
-size_t king_work_bytes(const king *k, int max_rows, int max_logits, int n_taps)
+size_t king_work_bytes(const king_config *c, size_t act_bytes, int max_rows, int max_logits,
+                       int n_taps)
 {
     king_work w = { .max_rows = max_rows, .max_logits = max_logits, .n_taps = n_taps };
-    return lay_out(&w, k, NULL);
+    return lay_out(&w, c, act_bytes, NULL);
+}
+
+size_t king_act_bytes(const king *k, int rows)
+{
+    return weights_act_bytes(&k->w, rows);
 }
 
 status king_work_new(king_work **out, const king *k, int max_rows, int max_logits, const int *taps,
@@ -194,13 +199,14 @@ status king_work_new(king_work **out, const king *k, int max_rows, int max_logit
     w->max_logits = max_logits;
     w->n_taps = n_taps;
     for (int i = 0; i < n_taps; i++) w->taps[i] = taps[i];
-    w->bytes = lay_out(w, k, NULL);
+    const size_t act_bytes = king_act_bytes(k, max_rows);
+    w->bytes = lay_out(w, &k->config, act_bytes, NULL);
     w->memory = mem_map(w->bytes);
     if (!w->memory) {
         mem_free(w);
         return error_set(e, E_NOMEM, "pass: no memory for %d rows", max_rows);
     }
-    lay_out(w, k, w->memory);
+    lay_out(w, &k->config, act_bytes, w->memory);
     *out = w;
     return OK;
 }

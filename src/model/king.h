@@ -24,7 +24,10 @@ int64_t king_code3(const king *k); /* ternary codes of value 3 met */
 status king_work_new(king_work **out, const king *k, int max_rows, int max_logits, const int *taps,
                      int n_taps, error *e);
 void king_work_free(king_work *w);
-size_t king_work_bytes(const king *k, int max_rows, int max_logits, int n_taps);
+/* act_bytes: room for max_rows prepared rows (king_act_bytes). */
+size_t king_work_bytes(const king_config *c, size_t act_bytes, int max_rows, int max_logits,
+                       int n_taps);
+size_t king_act_bytes(const king *k, int rows);
 
 /* Rows of one sequence in a pass. state_begin(state, n, kind) must have been called. */
 typedef struct king_job {

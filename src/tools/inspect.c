@@ -2,6 +2,8 @@
 #include "tools/inspect.h"
 #include <stdio.h>
 #include "base/jsonw.h"
+#include "engine/scheduler.h"
+#include "model/king.h"
 #include "model/state.h"
 #include "model/tilefile.h"
 #include "base/banned.h"
@@ -32,8 +34,10 @@ static status get_matrix(const pack *p, const plan_entry *t, matrix *m, error *e
     return pack_matrix(p, t->name, t->shape[0], t->shape[1], m, e);
 }
 
-static status need_weights(const pack *p, inspect_memory *n, error *e)
+/* Also the rows of activations that the widest of its products wants prepared. */
+static status need_weights(const pack *p, inspect_memory *n, int rows, size_t *prepared, error *e)
 {
+    *prepared = 0;
     const bool tied = pack_king(p) && pack_king(p)->tied;
     for (size_t i = 0; i < pack_plan(p)->count; i++) {
         const plan_entry *t = &pack_plan(p)->entries[i];
@@ -48,6 +52,9 @@ static status need_weights(const pack *p, inspect_memory *n, error *e)
         if (t->is_embedding && !tied) continue;
         TRY(tile_plan(&tiles, &m, e));
         n->tiles += tile_bytes(&tiles);
+        const size_t bytes =
+            compute_act_bytes(rows, tiles.n_in, compute_needs(&tiles, COMPUTE_INT8));
+        if (bytes > *prepared) *prepared = bytes;
     }
     return OK;
 }
@@ -63,17 +70,24 @@ status inspect_need(const pack *p, const inspect_options *o, inspect_memory *out
         return error_set(e, E_ARG, "%s: context %d for %d sequences, want 1 to %d positions",
                          pack_folder(p), out->context, out->parallel, limit);
     }
-    TRY(need_weights(p, out, e));
+    int rows, logits;
+    size_t prepared;
+    scheduler_rows(out->context < SCHEDULER_CHUNK ? out->context : SCHEDULER_CHUNK, out->parallel,
+                   &rows, &logits);
+    TRY(need_weights(p, out, rows, &prepared, e));
     if (o->tiles && *pack_identity(p)) {
         TRY(tilefile_path(p, o->tiles, out->tiles_file, e));
         if (!file_exists(out->tiles_file)) out->tiles_file[0] = '\0';
     }
     kv_layout kv = { 0 };
+    kv_type type;
+    TRY(compute_kv_type(&type, o->kv_type, e));
     uint64_t pages = ((uint64_t)out->context + KV_PAGE - 1) / KV_PAGE;
     if (k) {
         out->state = (uint64_t)state_bytes(k) * (uint64_t)out->parallel;
+        out->work = king_work_bytes(k, prepared, rows, logits, 0) + sampler_work_bytes(k->n_vocab);
         if (k->n_attention)
-            TRY(compute_kv_layout(&kv, KV_F16, k->n_attention, k->n_kv_head, k->head_dim, e));
+            TRY(compute_kv_layout(&kv, type, k->n_attention, k->n_kv_head, k->head_dim, e));
     } else {
         /* a ring of the window and one block, wherever they begin in a page */
         const uint64_t live =
@@ -82,7 +96,7 @@ status inspect_need(const pack *p, const inspect_options *o, inspect_memory *out
         TRY(compute_kv_layout(&kv, KV_F16, d->n_layer, d->n_kv_head, d->head_dim, e));
     }
     out->kv = pages * kv.page_bytes * (uint64_t)out->parallel;
-    out->total = out->tiles + out->values + out->state + out->kv;
+    out->total = out->tiles + out->values + out->state + out->kv + out->work;
     return OK;
 }
 
@@ -213,8 +227,9 @@ static void write_memory(const inspect_memory *n, buf *out)
     if (n->tiles_file[0]) buf_printf(out, "  %-10s %10s  %s\n", "", "shared:", n->tiles_file);
     line_bytes(out, "values", n->values, "norms, convolutions, gates");
     if (n->state) line_bytes(out, "state", n->state, "recurrent state, windows, tapes");
-    line_bytes(out, "keys", n->kv, "keys and values, f16");
-    line_bytes(out, "total", n->total, "without activations and caches");
+    line_bytes(out, "keys", n->kv, "keys and values");
+    if (n->work) line_bytes(out, "work", n->work, "activations and logits of a pass");
+    line_bytes(out, "total", n->total, "without the prefix cache");
     line_bytes(out, "mapped", n->mapped, "beside it: rows read from the files");
 }
 
@@ -313,6 +328,7 @@ static void put_memory(jsonw *w, const inspect_memory *n)
     put_u64(w, "values", n->values);
     put_u64(w, "state", n->state);
     put_u64(w, "kv", n->kv);
+    put_u64(w, "work", n->work);
     put_u64(w, "total", n->total);
     put_u64(w, "mapped", n->mapped);
     jsonw_end_object(w);

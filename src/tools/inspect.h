@@ -6,11 +6,12 @@
 #include "pack/pack.h"
 
 typedef struct inspect_options {
-    int context;       /* positions; 0: 8,192, or the model's limit if that is less */
-    int parallel;      /* sequences; 0: 1 */
-    bool json;         /* one JSON object instead of lines of text */
-    bool tensors;      /* list every tensor of the files, too */
-    const char *tiles; /* folder in which files of tiles are looked for, or NULL */
+    int context;         /* positions; 0: 8,192, or the model's limit if that is less */
+    int parallel;        /* sequences; 0: 1 */
+    const char *kv_type; /* f16, f32 or q8; NULL: f16 */
+    bool json;           /* one JSON object instead of lines of text */
+    bool tensors;        /* list every tensor of the files, too */
+    const char *tiles;   /* folder in which files of tiles are looked for, or NULL */
 } inspect_options;
 
 /* Bytes. */
@@ -21,7 +22,8 @@ typedef struct inspect_memory {
     uint64_t values;       /* norms, convolutions and the like, as f32 */
     uint64_t mapped;       /* embedding and codebooks: stay in the files, read by row */
     uint64_t state;        /* of all sequences: recurrent state, convolution windows, tapes */
-    uint64_t kv;           /* of all sequences: keys and values in f16; a drafter's rings */
+    uint64_t kv;           /* of all sequences: keys and values; a drafter's rings */
+    uint64_t work;         /* activations and logits of the largest pass; of a drafter none */
     uint64_t total;        /* of the above but `mapped` */
 } inspect_memory;
 

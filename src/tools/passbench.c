@@ -194,7 +194,9 @@ static status open_all(bench *b, error *e)
     for (int i = 0; i < b->r->n_depths; i++)
         b->max_len = b->r->depths[i] > b->max_len ? b->r->depths[i] : b->max_len;
     b->max_len += spare;
-    TRY(compute_kv_layout(&layout, o->kv, kc->n_attention, kc->n_kv_head, kc->head_dim, e));
+    kv_type kv;
+    TRY(compute_kv_type(&kv, o->kv_type, e));
+    TRY(compute_kv_layout(&layout, kv, kc->n_attention, kc->n_kv_head, kc->head_dim, e));
     TRY(state_pool_new(&b->pages, &layout, b->max_len / KV_PAGE + 2, e));
     TRY(state_new(&b->state, kc, b->pages, b->max_len, e));
     TRY(king_work_new(&b->work, b->k, CHUNK, PASSBENCH_ROWS, NULL, 0, e));

@@ -18,7 +18,7 @@ enum { PASSBENCH_ROWS = 16, PASSBENCH_BLOCK = 4, PASSBENCH_MOST = 8 };
 typedef struct passbench_options {
     const char *king, *cpu;
     int threads, turns, cooldown_s;
-    kv_type kv;
+    const char *kv_type;                    /* f16, f32, q8; NULL: f16 */
     bool rows, prefill, decode;             /* what to measure; the read bandwidth always is */
     int lengths[PASSBENCH_MOST], n_lengths; /* prompt tokens of a prefill */
     int depths[PASSBENCH_MOST],

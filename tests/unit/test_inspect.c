@@ -1,3 +1,4 @@
+#include "nugget.h"
 #include "packkit.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -89,11 +90,44 @@ TEST(memory_of_a_sequence_of_the_27b_layout)
     /* codes and scales, one bias in every pair left out */
     const uint64_t packed = 26 * (uint64_t)1024 * 1024;
     EXPECT(n.tiles > packed / 2 && n.tiles < pack_text_bytes(p));
-    EXPECT_INT(n.total, n.tiles + n.values + n.state + n.kv);
+    EXPECT_INT(n.total, n.tiles + n.values + n.state + n.kv + n.work);
     EXPECT_INT(inspect_need(p, &(inspect_options){ .context = 262145 }, &n, &e), E_ARG);
     EXPECT(strstr(e.text, "want 1 to 262144 positions"));
     pack_close(p);
     kit_free(&k);
+}
+
+/* What is foretold of a pack's headers is what the engine takes for the loaded model. */
+TEST(memory_is_what_the_engine_takes)
+{
+    static const char *const types[] = { "f16", "f32", "q8" };
+    ingot_model *m = nugget_open(1, NULL);
+    pack *p = open_pack(NUGGET "/king");
+    for (int parallel = 1; parallel <= 3; parallel += 2) {
+        for (int i = 0; i < 3; i++) {
+            ingot_engine_options o = INGOT_INIT(ingot_engine_options);
+            o.context = 1000;
+            o.parallel = parallel;
+            o.total_context = 1024 * parallel;
+            o.kv_type = types[i];
+            ingot_engine *g;
+            ingot_error why;
+            INGOT_EXPECT_OK(ingot_engine_start(&g, m, &o, &why), why);
+            ingot_stats stats;
+            ingot_engine_get_stats(g, &stats);
+            ingot_engine_stop(g);
+            inspect_memory n;
+            error e = { 0 };
+            const inspect_options how = { .context = 1000,
+                                          .parallel = parallel,
+                                          .kv_type = types[i] };
+            EXPECT_OK(inspect_need(p, &how, &n, &e), e);
+            EXPECT_INT(n.state + n.kv + n.work, stats.engine_bytes);
+            EXPECT_INT(n.tiles, stats.king_bytes);
+        }
+    }
+    pack_close(p);
+    ingot_model_close(m);
 }
 
 TEST(bits_per_weight)
