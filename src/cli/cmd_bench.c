@@ -13,6 +13,7 @@
 #include "cli/setup.h"
 #include "cli/svg.h"
 #include "tools/passbench.h"
+#include "tools/timing.h"
 #include "base/banned.h"
 
 enum { MOST_OUTPUT = 1 << 24, MOST_TURNS = 64 };
@@ -99,12 +100,6 @@ static status measure_requests(bench *b, error *e)
     return OK;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static status time_command(const char *command, double *seconds, error *e)
 {
     const int64_t start = clock_ns();
@@ -128,10 +123,8 @@ static status measure_against(bench *b, error *e)
         TRY(time_command(self, &own[turn], e));
         TRY(time_command(b->against, &peer[turn], e));
     }
-    qsort(peer, (size_t)b->turns, sizeof *peer, by_value);
-    qsort(own, (size_t)b->turns, sizeof *own, by_value);
-    b->peer_s = peer[b->turns / 2];
-    b->own_s = own[b->turns / 2];
+    b->peer_s = timing_of(peer, b->turns).median;
+    b->own_s = timing_of(own, b->turns).median;
     return OK;
 }
 

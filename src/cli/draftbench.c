@@ -1,11 +1,10 @@
 /* draftbench.c - see draftbench.h. */
 #include "cli/draftbench.h"
 
-#include <stdlib.h>
-
 #include "base/buf.h"
 #include "base/jsonw.h"
 #include "base/mem.h"
+#include "tools/timing.h"
 #include "base/banned.h"
 
 enum { MOST_TURNS = 64 };
@@ -22,6 +21,7 @@ static const char *const prompts[DRAFTBENCH_PROMPTS] = {
 
 typedef struct run {
     double seconds[MOST_TURNS];
+    timing time; /* of these */
     int tokens;
     char sha256[65];
     ingot_usage usage; /* of the last turn */
@@ -100,20 +100,6 @@ static status time_all(bench *b, error *e)
     return OK;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *t, int n)
-{
-    double sorted[MOST_TURNS];
-    memcpy(sorted, t, sizeof *t * (size_t)n);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
 static void count_drafts(const bench *b, int i, draftbench_figure *f)
 {
     int steps = 0, decoded = 0, drafted = 0, accepted = 0, drafted_at[INGOT_MAX_BLOCK] = { 0 },
@@ -140,29 +126,27 @@ static void summarise(bench *b)
     double plain = 0;
     for (int i = 0; i < b->r->n_blocks; i++) {
         draftbench_figure *f = &b->r->blocks[i];
-        double seconds = 0, least = 0, most = 0;
+        timing all = { 0 };
         int tokens = 0;
         for (int p = 0; p < DRAFTBENCH_PROMPTS; p++) {
-            const run *one = &b->runs[i][p];
-            double sorted[MOST_TURNS];
-            memcpy(sorted, one->seconds, sizeof sorted);
-            qsort(sorted, (size_t)b->o->turns, sizeof *sorted, by_value);
-            least += sorted[0];
-            most += sorted[b->o->turns - 1];
-            seconds += median(one->seconds, b->o->turns);
+            run *one = &b->runs[i][p];
+            one->time = timing_of(one->seconds, b->o->turns);
+            all.least += one->time.least;
+            all.most += one->time.most;
+            all.median += one->time.median;
             tokens += one->tokens - 1; /* the first one comes out of the prompt */
         }
-        if (i == 0) plain = seconds;
-        f->tok_s = seconds > 0 ? tokens / seconds : 0;
-        f->spread = seconds > 0 ? (most - least) / seconds : 0;
-        f->ratio = seconds > 0 ? plain / seconds : 0;
+        if (i == 0) plain = all.median;
+        f->tok_s = all.median > 0 ? tokens / all.median : 0;
+        f->spread = timing_spread(all);
+        f->ratio = all.median > 0 ? plain / all.median : 0;
         count_drafts(b, i, f);
     }
     const int last = b->r->n_blocks - 1; /* auto */
     for (int p = 0; p < DRAFTBENCH_PROMPTS; p++) {
-        const double own = median(b->runs[last][p].seconds, b->o->turns);
+        const double own = b->runs[last][p].time.median;
         b->r->prompts[p] = prompts[p];
-        b->r->auto_ratio[p] = own > 0 ? median(b->runs[0][p].seconds, b->o->turns) / own : 0;
+        b->r->auto_ratio[p] = own > 0 ? b->runs[0][p].time.median / own : 0;
         const ingot_usage *u = &b->runs[last][p].usage;
         b->r->auto_acceptance[p] = u->drafted ? (double)u->accepted / u->drafted : 0;
     }

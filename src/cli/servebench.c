@@ -2,9 +2,9 @@
 #include "cli/servebench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
+#include "tools/timing.h"
 #include "base/banned.h"
 
 enum { MOST_TURNS = 64 };
@@ -53,12 +53,6 @@ static status time_requests(const setup *s, int n, int max_tokens, double *secon
     return st;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 status servebench_run(setup *s, int turns, int max_tokens, servebench_result *r, error *e)
 {
     double t[SERVEBENCH_COUNTS][MOST_TURNS];
@@ -75,10 +69,9 @@ status servebench_run(setup *s, int turns, int max_tokens, servebench_result *r,
         }
     progress_clear(&s->bar);
     for (int i = 0; i < SERVEBENCH_COUNTS; i++) {
-        qsort(t[i], (size_t)turns, sizeof t[i][0], by_value);
-        const double middle = t[i][turns / 2];
-        r->tok_s[i] = servebench_counts[i] * max_tokens / middle;
-        r->spread[i] = (t[i][turns - 1] - t[i][0]) / middle;
+        const timing time = timing_of(t[i], turns);
+        r->tok_s[i] = servebench_counts[i] * max_tokens / time.median;
+        r->spread[i] = timing_spread(time);
     }
     return OK;
 }

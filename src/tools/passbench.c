@@ -2,13 +2,13 @@
 #include "tools/passbench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "tools/bandwidth.h"
 #include "tools/inspect.h"
+#include "tools/timing.h"
 #include "base/banned.h"
 
 enum {
@@ -37,17 +37,10 @@ typedef struct bench {
     uint64_t done, total; /* timed parts, for the progress */
 } bench;
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static passbench_figure summarise(double *t, int n)
 {
-    qsort(t, (size_t)n, sizeof *t, by_value);
-    const double median = n % 2 ? t[n / 2] : (t[n / 2 - 1] + t[n / 2]) / 2;
-    return (passbench_figure){ median, (t[n - 1] - t[0]) / median };
+    const timing time = timing_of(t, n);
+    return (passbench_figure){ time.median, timing_spread(time) };
 }
 
 static void told(bench *b)
