@@ -128,7 +128,7 @@ static void run_attention(place *p)
                            .pos = POSITIONS,
                            .pages = p->pages,
                            .n_pages = POSITIONS / KV_PAGE + 1 };
-    compute_attention(p->c, &s, &p->kv, 0, p->y, p->x, 6 * HEAD, HEAD, p->x, p->x, &job, 1);
+    compute_kv_attend(p->c, &s, &p->kv, 0, p->y, p->x, 6 * HEAD, HEAD, p->x, p->x, &job, 1);
 }
 
 static const operation operations[] = { { "rotate and quantize 1024", run_prepare },

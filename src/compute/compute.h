@@ -182,7 +182,7 @@ typedef struct attn_shape {
 } attn_shape;
 /* Stores keys and values of the rows, then attends. out [rows, n_head*head_dim]; q with row and
  * head strides; k, v [rows, n_kv_head*head_dim]. */
-void compute_attention(compute *c, const attn_shape *s, const kv_layout *l, int layer, float *out,
+void compute_kv_attend(compute *c, const attn_shape *s, const kv_layout *l, int layer, float *out,
                        const float *q, size_t q_stride, size_t q_head_stride, const float *k,
                        const float *v, const attn_job *jobs, int n_jobs);
 /* Only stores (drafter context). */

@@ -55,7 +55,7 @@ void attention_forward(const attention_layer *l, const king_config *c, const rop
                                .causal = true,
                                .scale = 1.0f / sqrtf((float)dim) };
     const kv_layout *layout = state_pool_layout(state_pool(p->jobs[0].state));
-    compute_attention(p->c, &shape, layout, index, o, qg, qg_row, qg_head, k, v, p->attn,
+    compute_kv_attend(p->c, &shape, layout, index, o, qg, qg_row, qg_head, k, v, p->attn,
                       p->n_jobs);
     compute_head_gate(p->c, o, qg + dim, qg_row, qg_head, rows, c->n_head, dim);
     linear_apply_one(p->c, p->act, &l->out, r, o, rows);

@@ -483,7 +483,7 @@ static void block_attention(const drafter *d, compute *c, drafter_work *w, int l
                                .window = dc->window,
                                .causal = false,
                                .scale = 1.0f / sqrtf((float)dc->head_dim) };
-    compute_attention(c, &shape, &d->layout, layer, w->o, w->q, q, dim, k, v, w->attn, n_jobs);
+    compute_kv_attend(c, &shape, &d->layout, layer, w->o, w->q, q, dim, k, v, w->attn, n_jobs);
     linear_apply_one(c, w->act, &l->out, w->r, w->o, rows);
 }
 

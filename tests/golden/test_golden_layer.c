@@ -240,7 +240,7 @@ TEST(golden_attention_steps)
                                .window = INT32_MAX,
                                .causal = true,
                                .scale = 1.0f / sqrtf(DIM) };
-    compute_attention(b.f.c, &shape, state_pool_layout(state_pool(b.s)), 0, o, q, q_row, q_head, k,
+    compute_kv_attend(b.f.c, &shape, state_pool_layout(state_pool(b.s)), 0, o, q, q_row, q_head, k,
                       v, &job, 1);
     expect_heads(&b, "attn.08_sdpa_out", o, WIDTH, DIM, HEADS, DIM);
     mem_free(q);

@@ -244,7 +244,7 @@ static void attn_free(attn_data *d)
 static void attend_rows(compute *c, attn_data *d, float *out, int row, int rows, int first)
 {
     const attn_job j = { row, rows, row, first, d->pages, d->n_pages };
-    compute_attention(c, &d->s, &d->l, 1, out, d->q, (size_t)(d->s.n_head * d->l.head_dim),
+    compute_kv_attend(c, &d->s, &d->l, 1, out, d->q, (size_t)(d->s.n_head * d->l.head_dim),
                       (size_t)d->l.head_dim, d->k, d->v, &j, 1);
 }
 /* Against f64 arithmetic on the keys and values as they are stored. */
@@ -336,7 +336,7 @@ TEST(window_and_ring)
     d.s.causal = false;
     d.s.window = 3;
     const attn_job j = { 490, 8, 490, 489, d.pages, d.n_pages };
-    compute_attention(c, &d.s, &d.l, 1, a, d.q, 128, 32, d.k, d.v, &j, 1);
+    compute_kv_attend(c, &d.s, &d.l, 1, a, d.q, 128, 32, d.k, d.v, &j, 1);
     for (int r = 490; r < 498; r++) {
         double sum = 0, o = 0;
         for (int p = r == 490 || r == 491 ? 489 : 490; p < 498;
@@ -378,7 +378,7 @@ TEST(attention_of_many_sequences)
         jobs[i] = (attn_job){ rows, n, pos, 0, d[i].pages, 50 };
         rows += n;
     }
-    compute_attention(c, &d[0].s, &d[0].l, 1, out, q, 64, 32, k, v, jobs, JOBS);
+    compute_kv_attend(c, &d[0].s, &d[0].l, 1, out, q, 64, 32, k, v, jobs, JOBS);
     EXPECT(same_bits(out, want, (size_t)rows * 64 * sizeof *out));
     for (int i = 0; i < JOBS; i++) attn_free(&d[i]);
     mem_free(q);
