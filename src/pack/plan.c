@@ -172,3 +172,10 @@ const plan_entry *plan_find(const plan *p, str name)
     uint64_t i;
     return map_get(&p->index, name, &i) ? &p->entries[i] : NULL;
 }
+
+int64_t plan_elements(const plan_entry *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->shape[i];
+    return n;
+}

@@ -30,4 +30,5 @@ status plan_king(plan *p, const king_config *c, error *e); /* no lm_head when ti
 status plan_drafter(plan *p, const drafter_config *c, error *e);
 void plan_free(plan *p);
 const plan_entry *plan_find(const plan *p, str name);
+int64_t plan_elements(const plan_entry *t);
 #endif

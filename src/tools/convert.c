@@ -35,13 +35,6 @@ static bool is_decay(const plan_entry *t)
     return str_ends(str_from(t->name), STR(".A_log"));
 }
 
-static int64_t elements(const plan_entry *t)
-{
-    int64_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= t->shape[i];
-    return n;
-}
-
 /* ================ pack to GGUF ================ */
 
 typedef struct to_gguf {
@@ -180,7 +173,7 @@ static status declare_gguf(to_gguf *c, error *e)
         }
         twin_name(t, name);
         TRY(gguf_writer_declare(c->w, name, type, t->rank, t->shape, NULL, e));
-        c->total += t->is_matrix ? m.weight->bytes : (uint64_t)elements(t) * sizeof(float);
+        c->total += t->is_matrix ? m.weight->bytes : (uint64_t)plan_elements(t) * sizeof(float);
         if (m.scales) c->report->packed++;
         else c->report->plain++;
     }
@@ -258,7 +251,7 @@ static status put_matrix(to_gguf *c, const plan_entry *t, int index, error *e)
 static status put_values(to_gguf *c, const plan_entry *t, int index, error *e)
 {
     const twin_order order = twin_order_of(t, pack_king(c->p));
-    const int64_t n = elements(t), rows = t->shape[0], width = n / rows;
+    const int64_t n = plan_elements(t), rows = t->shape[0], width = n / rows;
     float *in = mem_array((size_t)n, sizeof *in), *out = mem_array((size_t)n, sizeof *out);
     status s = in && out ? OK : no_memory(c->source, e);
     if (!s) s = pack_values(c->p, t->name, t->rank, t->shape, in, e);
@@ -697,7 +690,7 @@ static status take_dense(to_pack *c, size_t i, error *e)
     const plan_entry *t = &c->plan.entries[i];
     const gguf_tensor *g = c->found[i];
     const twin_order order = twin_order_of(t, &c->king);
-    const int64_t n = elements(t), rows = t->shape[0], width = n / rows;
+    const int64_t n = plan_elements(t), rows = t->shape[0], width = n / rows;
     const dtype type = g->type == GGUF_F16_DATA    ? DTYPE_F16
                        : g->type == GGUF_BF16_DATA ? DTYPE_BF16
                                                    : DTYPE_F32;

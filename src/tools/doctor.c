@@ -103,8 +103,7 @@ static void check_matrix(doctor *d, const matrix *m)
 
 static status check_values(doctor *d, const plan_entry *t, error *e)
 {
-    int64_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= t->shape[i];
+    const int64_t n = plan_elements(t);
     float *x = mem_array((size_t)n, sizeof *x);
     if (!x) return error_set(e, E_NOMEM, "%s: no memory to read %s", pack_folder(d->p), t->name);
     const status s = pack_values(d->p, t->name, t->rank, t->shape, x, e);

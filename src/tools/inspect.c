@@ -10,17 +10,10 @@
 
 /* ---- numbers ---- */
 
-static int64_t elements(const plan_entry *t)
-{
-    int64_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= t->shape[i];
-    return n;
-}
-
 int64_t inspect_parameters(const pack *p)
 {
     int64_t n = 0;
-    for (size_t i = 0; i < pack_plan(p)->count; i++) n += elements(&pack_plan(p)->entries[i]);
+    for (size_t i = 0; i < pack_plan(p)->count; i++) n += plan_elements(&pack_plan(p)->entries[i]);
     return n;
 }
 
@@ -42,7 +35,7 @@ static status need_weights(const pack *p, inspect_memory *n, int rows, size_t *p
     for (size_t i = 0; i < pack_plan(p)->count; i++) {
         const plan_entry *t = &pack_plan(p)->entries[i];
         if (!t->is_matrix) {
-            n->values += 4 * (uint64_t)elements(t);
+            n->values += 4 * (uint64_t)plan_elements(t);
             continue;
         }
         matrix m;
