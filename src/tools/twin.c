@@ -1,6 +1,7 @@
 /* twin.c - see twin.h. */
 #include "tools/twin.h"
 #include <stdio.h>
+#include "base/f64.h"
 #include "base/banned.h"
 
 static const char *const names[][2] = {
@@ -88,4 +89,14 @@ int64_t twin_pack_row(const twin_order *o, int64_t row)
 int64_t twin_gguf_row(const twin_order *o, int64_t row)
 {
     return transpose(o, row, o->n_key, o->repeat);
+}
+
+bool twin_is_decay(const plan_entry *t)
+{
+    return str_ends(str_from(t->name), STR(".A_log"));
+}
+
+float twin_decay(float a_log)
+{
+    return (float)-f64_exp((double)a_log);
 }
