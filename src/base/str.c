@@ -14,6 +14,19 @@ int str_cmp(str a, str b)
     return (a.len > b.len) - (a.len < b.len);
 }
 
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+bool str_same_word(str a, str b)
+{
+    if (a.len != b.len) return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (lower(a.ptr[i]) != lower(b.ptr[i])) return false;
+    return true;
+}
+
 bool str_starts(str s, str prefix)
 {
     return s.len >= prefix.len && str_eq(str_sub(s, 0, prefix.len), prefix);

@@ -26,7 +26,8 @@ static inline bool str_eq(str a, str b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
-int str_cmp(str a, str b); /* bytewise, like memcmp */
+int str_cmp(str a, str b);        /* bytewise, like memcmp */
+bool str_same_word(str a, str b); /* ASCII letters of either case are the same */
 bool str_starts(str s, str prefix);
 bool str_ends(str s, str suffix);
 #define STR_NONE ((size_t)-1)

@@ -12,7 +12,7 @@ enum { MOST_KEY_FILE = 1 << 20 };
 
 static bool is_local_name(str host)
 {
-    return http_same_word(host, STR("localhost")) || str_eq(host, STR("127.0.0.1")) ||
+    return str_same_word(host, STR("localhost")) || str_eq(host, STR("127.0.0.1")) ||
            str_eq(host, STR("::1")) || str_eq(host, STR("[::1]"));
 }
 
@@ -114,7 +114,7 @@ static bool has_key(const auth *a, const http_conn *c)
 {
     str given = http_header(c, "x-api-key");
     const str bearer = http_header(c, "authorization");
-    if (!given.ptr && bearer.len > 7 && http_same_word(str_sub(bearer, 0, 7), STR("Bearer ")))
+    if (!given.ptr && bearer.len > 7 && str_same_word(str_sub(bearer, 0, 7), STR("Bearer ")))
         given = str_trim(str_sub(bearer, 7, bearer.len));
     bool found = false;
     for (int i = 0; i < a->n_keys; i++) found |= same_key(a->keys[i], given);
@@ -128,7 +128,7 @@ static bool host_allowed(const auth *a, const http_conn *c)
     const str host = without_port(header);
     if (is_local_name(host)) return true;
     for (int i = 0; i < a->o->n_allow_host; i++)
-        if (http_same_word(host, str_from(a->o->allow_host[i]))) return true;
+        if (str_same_word(host, str_from(a->o->allow_host[i]))) return true;
     return false;
 }
 
@@ -151,7 +151,7 @@ static bool is_foreign_page(const auth *a, const http_conn *c)
 {
     const str origin = http_header(c, "origin");
     return origin.ptr && a->n_keys == 0 && !origin_allowed(a, origin) &&
-           !http_same_word(without_scheme(origin), http_header(c, "host"));
+           !str_same_word(without_scheme(origin), http_header(c, "host"));
 }
 
 int auth_check(const auth *a, const http_conn *c, bool open_route)

@@ -17,11 +17,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "server/httphead.h"
 #include "base/banned.h"
 
 enum {
     MAX_HEAD = 64 << 10,
-    MAX_HEADERS = 100,
     MAX_PIPELINED = 256 << 10, /* bytes kept of what follows the request being answered */
     IDLE_S = 75,
     LINGER_S = 2
@@ -37,10 +37,6 @@ typedef enum conn_state {
     CONN_LINGER  /* answered for the last time: reads and drops until the other side closes */
 } conn_state;
 
-typedef struct header {
-    str name, value;
-} header;
-
 struct http_conn {
     http *owner;
     http_conn *prev, *next;
@@ -48,10 +44,9 @@ struct http_conn {
     struct event *deadline;
     conn_state state;
     buf head, body;
-    str method, path;
-    header headers[MAX_HEADERS];
-    int n_headers;
-    bool http10, close_after, is_head, chunked;
+    httphead request; /* its strings are those of `head` */
+    bool close_after;
+    bool chunked; /* the answer */
     bool reading; /* inside read_more */
     bool begun;   /* some of the head is there */
     int refused;
@@ -117,10 +112,10 @@ static void next_request(http_conn *c)
     buf_free(&c->body);
     buf_init(&c->body, c->owner->options.max_body);
     c->state = CONN_HEAD;
-    c->n_headers = 0;
+    c->request = (httphead){ 0 };
     c->refused = 0;
     c->user = NULL;
-    c->chunked = c->is_head = c->begun = false;
+    c->chunked = c->begun = false;
     set_deadline(c, IDLE_S);
 }
 
@@ -171,7 +166,7 @@ static void put_head(http_conn *c, int code, const char *headers, const char *ty
     if (type) evbuffer_add_printf(out, "Content-Type: %s\r\n", type);
     if (headers) evbuffer_add(out, headers, strlen(headers));
     if (c->close_after) evbuffer_add_printf(out, "Connection: close\r\n");
-    else if (c->http10) evbuffer_add_printf(out, "Connection: keep-alive\r\n");
+    else if (c->request.http10) evbuffer_add_printf(out, "Connection: keep-alive\r\n");
 }
 
 /* The answer is complete: go on with the next request, or close once everything is sent. */
@@ -193,14 +188,14 @@ void http_reply(http_conn *c, int code, const char *headers, const char *type, s
     struct evbuffer *out = output(c);
     if (code == 204) evbuffer_add_printf(out, "\r\n");
     else evbuffer_add_printf(out, "Content-Length: %zu\r\n\r\n", body.len);
-    if (!c->is_head && code != 204) evbuffer_add(out, body.ptr, body.len);
+    if (!c->request.is_head && code != 204) evbuffer_add(out, body.ptr, body.len);
     answered(c);
 }
 
 void http_begin(http_conn *c, int code, const char *headers, const char *type)
 {
-    c->chunked = !c->http10;
-    if (c->http10) c->close_after = true;
+    c->chunked = !c->request.http10;
+    if (c->request.http10) c->close_after = true;
     put_head(c, code, headers, type);
     evbuffer_add_printf(output(c), c->chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
 }
@@ -250,139 +245,13 @@ static void refuse(http_conn *c, int code, const char *message)
 
 /* ---- the head ---- */
 
-static bool is_token(str s)
-{
-    if (s.len == 0) return false;
-    for (size_t i = 0; i < s.len; i++) {
-        const unsigned char ch = (unsigned char)s.ptr[i];
-        if (ch <= 32 || ch >= 127 || strchr("\"(),/:;<=>?@[\\]{}", ch)) return false;
-    }
-    return true;
-}
-
-static bool has_control(str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        const unsigned char ch = (unsigned char)s.ptr[i];
-        if ((ch < 32 && ch != '\t') || ch == 127) return true;
-    }
-    return false;
-}
-
-static char lower(char ch)
-{
-    return ch >= 'A' && ch <= 'Z' ? (char)(ch + 32) : ch;
-}
-
-bool http_same_word(str a, str b)
-{
-    if (a.len != b.len) return false;
-    for (size_t i = 0; i < a.len; i++)
-        if (lower(a.ptr[i]) != lower(b.ptr[i])) return false;
-    return true;
-}
-
-str http_header(const http_conn *c, const char *name)
-{
-    for (int i = 0; i < c->n_headers; i++)
-        if (http_same_word(c->headers[i].name, str_from(name))) return c->headers[i].value;
-    return (str){ 0 };
-}
-
-/* Takes the text up to the next line end off *rest. */
-static str take_line(str *rest)
-{
-    const char *end = memchr(rest->ptr, '\n', rest->len);
-    const size_t n = end ? (size_t)(end - rest->ptr) : rest->len;
-    str text = { rest->ptr, n };
-    if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
-    *rest = str_sub(*rest, end ? n + 1 : n, rest->len);
-    return text;
-}
-
-static const char *parse_request_line(http_conn *c, str text, int *code)
-{
-    const char *first = memchr(text.ptr, ' ', text.len);
-    if (!first) return "the request line has no target";
-    c->method = (str){ text.ptr, (size_t)(first - text.ptr) };
-    str rest = str_sub(text, c->method.len + 1, text.len);
-    const char *second = memchr(rest.ptr, ' ', rest.len);
-    if (!second) return "the request line has no version";
-    str target = { rest.ptr, (size_t)(second - rest.ptr) };
-    const str version = str_sub(rest, target.len + 1, rest.len);
-    if (!str_eq(version, STR("HTTP/1.1")) && !str_eq(version, STR("HTTP/1.0"))) {
-        *code = 505;
-        return "this server speaks HTTP/1.1 and 1.0";
-    }
-    c->http10 = str_eq(version, STR("HTTP/1.0"));
-    if (str_starts(target,
-                   STR("http://"))) { /* absolute form: the host is in the Host header too */
-        const size_t slash = str_find(str_sub(target, 7, target.len), STR("/"));
-        target = slash == STR_NONE ? STR("/") : str_sub(target, 7 + slash, target.len);
-    }
-    if (!is_token(c->method) || target.len == 0 || has_control(target) ||
-        (target.ptr[0] != '/' && !str_eq(target, STR("*"))))
-        return "the request line is malformed";
-    const char *mark = memchr(target.ptr, '?', target.len);
-    c->path = mark ? (str){ target.ptr, (size_t)(mark - target.ptr) } : target;
-    c->is_head = str_eq(c->method, STR("HEAD"));
-    return NULL;
-}
-
-static const char *parse_headers(http_conn *c, str rest, int *code)
-{
-    while (rest.len) {
-        const str text = take_line(&rest);
-        if (text.len == 0) continue;
-        const char *colon = memchr(text.ptr, ':', text.len);
-        if (!colon) return "a header line has no colon";
-        const str name = { text.ptr, (size_t)(colon - text.ptr) };
-        const str value = str_trim(str_sub(text, name.len + 1, text.len));
-        if (!is_token(name) || has_control(value)) return "a header is malformed";
-        if (c->n_headers == MAX_HEADERS) {
-            *code = 431;
-            return "too many headers";
-        }
-        c->headers[c->n_headers++] = (header){ name, value };
-    }
-    return NULL;
-}
-
-/* How the body is framed; every ambiguity is refused, since two readers could see two requests. */
-static const char *parse_framing(http_conn *c, bool *chunked, bool *has_length, int *code)
-{
-    *chunked = *has_length = false;
-    int hosts = 0;
-    for (int i = 0; i < c->n_headers; i++) {
-        const header *hd = &c->headers[i];
-        if (http_same_word(hd->name, STR("host"))) hosts++;
-        if (http_same_word(hd->name, STR("transfer-encoding"))) {
-            if (*chunked || !http_same_word(hd->value, STR("chunked"))) {
-                *code = 501;
-                return "the only transfer encoding is chunked";
-            }
-            *chunked = true;
-        }
-        if (http_same_word(hd->name, STR("content-length"))) {
-            int64_t n;
-            if (!str_to_i64(hd->value, &n) || n < 0 || hd->value.ptr[0] == '+' ||
-                hd->value.ptr[0] == '-')
-                return "Content-Length is not a number";
-            if (*has_length && (uint64_t)n != c->left) return "two Content-Length headers differ";
-            *has_length = true;
-            c->left = (uint64_t)n;
-        }
-    }
-    if (*chunked && *has_length) return "both Content-Length and Transfer-Encoding are given";
-    if (hosts > 1 || (hosts == 0 && !c->http10)) return "want exactly one Host header";
-    return NULL;
-}
-
-static void start_body(http_conn *c, bool chunked, bool has_length)
+static void start_body(http_conn *c)
 {
     http *h = c->owner;
-    const bool wants_body = str_eq(c->method, STR("POST")) || str_eq(c->method, STR("PUT"));
-    if (wants_body && !chunked && !has_length) {
+    const str method = c->request.method;
+    const bool wants_body = str_eq(method, STR("POST")) || str_eq(method, STR("PUT"));
+    const bool chunked = c->request.chunked;
+    if (wants_body && !chunked && !c->request.has_length) {
         refuse(c, 411, "the body's length is not given");
         return;
     }
@@ -392,11 +261,11 @@ static void start_body(http_conn *c, bool chunked, bool has_length)
     }
     c->refused = h->handler.head(h->handler.arg, c);
     const str expect = http_header(c, "expect");
-    if (expect.ptr && !http_same_word(expect, STR("100-continue"))) {
+    if (expect.ptr && !str_same_word(expect, STR("100-continue"))) {
         refuse(c, 417, "the only expectation is 100-continue");
         return;
     }
-    if (expect.ptr && !c->http10 && !c->refused && (chunked || c->left > 0))
+    if (expect.ptr && !c->request.http10 && !c->refused && (chunked || c->left > 0))
         evbuffer_add_printf(output(c), "HTTP/1.1 100 Continue\r\n\r\n");
     c->state = chunked ? CONN_CHUNK : CONN_BODY;
     if (expect.ptr &&
@@ -409,25 +278,18 @@ static void start_body(http_conn *c, bool chunked, bool has_length)
 
 static void parse_head(http_conn *c)
 {
-    bool chunked, has_length;
-    int code = 400;
-    str rest = buf_view(&c->head);
-    c->left = 0;
+    int code;
     c->close_after = false;
-    while (rest.len && (rest.ptr[0] == '\r' || rest.ptr[0] == '\n'))
-        rest = str_sub(rest, 1, rest.len);
-    const str line = take_line(&rest);
-    const char *fault = parse_request_line(c, line, &code);
-    if (!fault) fault = parse_headers(c, rest, &code);
-    if (!fault) fault = parse_framing(c, &chunked, &has_length, &code);
+    const char *fault = httphead_parse(&c->request, buf_view(&c->head), &code);
     if (fault) {
         refuse(c, code, fault);
         return;
     }
     const str connection = http_header(c, "connection");
-    c->close_after = c->http10 ? !http_same_word(connection, STR("keep-alive"))
-                               : http_same_word(connection, STR("close"));
-    start_body(c, chunked, has_length);
+    c->close_after = c->request.http10 ? !str_same_word(connection, STR("keep-alive"))
+                                       : str_same_word(connection, STR("close"));
+    c->left = c->request.length;
+    start_body(c);
 }
 
 /* True when a whole head was there. */
@@ -518,9 +380,10 @@ static bool read_chunk_line(http_conn *c, struct evbuffer *in)
     if (!read_line(c, in, line, &n)) return false;
     c->left = 0;
     for (; i < n && i < 16; i++) {
-        const char ch = lower(line[i]);
+        const char ch = line[i];
         const int digit = ch >= '0' && ch <= '9'   ? ch - '0'
                           : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10
+                          : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10
                                                    : -1;
         if (digit < 0) break;
         c->left = c->left << 4 | (uint64_t)digit;
@@ -848,12 +711,17 @@ void http_close(http *h)
 
 str http_method(const http_conn *c)
 {
-    return c->method;
+    return c->request.method;
+}
+
+str http_header(const http_conn *c, const char *name)
+{
+    return httphead_find(&c->request, name);
 }
 
 str http_path(const http_conn *c)
 {
-    return c->path;
+    return c->request.path;
 }
 
 int http_refused(const http_conn *c)

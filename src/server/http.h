@@ -83,5 +83,4 @@ void http_end(http_conn *c);
 void http_end_close(http_conn *c);            /* the same, and closes once everything is sent */
 size_t http_pending(const http_conn *c);      /* bytes not yet taken by the client's side */
 int64_t http_last_put_ns(const http_conn *c); /* clock_ns of the last byte handed over */
-bool http_same_word(str a, str b);            /* ASCII letters of either case are the same */
 #endif

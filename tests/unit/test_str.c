@@ -152,3 +152,11 @@ TEST(hash_spreads)
     EXPECT(str_hash(STR("ab")) != str_hash(STR("ab\0")));
     EXPECT(str_hash(STR("abc")) == str_hash((str){ "abcd", 3 }));
 }
+
+TEST(words_are_the_same_in_either_case_of_ascii)
+{
+    EXPECT(str_same_word(STR("Content-Length"), STR("content-LENGTH")));
+    EXPECT(!str_same_word(STR("host"), STR("hosts")));
+    EXPECT(!str_same_word(STR("@"), STR("`"))); /* 32 apart, as letters of two cases are */
+    EXPECT(!str_same_word(STR("\xc3\x84"), STR("\xc3\xa4")));
+}
