@@ -4,24 +4,17 @@
  * the answer back. */
 #include "ingot/ingot.h"
 #include <stdio.h>
+#include "api/check.h"
 #include "api/handle.h"
+#include "api/params.h"
 #include "api/prompt.h"
+#include "api/sizing.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/rng.h"
-#include "base/sysmem.h"
-#include "engine/gbnf.h"
 #include "base/banned.h"
 
 #define DEFAULT_DISK_BYTES ((uint64_t)16 << 30)
-enum {
-    DEFAULT_QUEUE = 64,
-    LEAST_CONTEXT = 4096, /* of a context that is chosen, where the model has as much */
-    MAX_PARALLEL = 256,
-    MAX_STOP = 16,
-    MAX_BIAS = 1024,
-    MAX_CALLS = 128
-};
+enum { DEFAULT_QUEUE = 64, MAX_PARALLEL = 256 };
 
 #define SAME_STATUS(name) \
     _Static_assert((int)name == (int)INGOT_##name, "the public statuses are numbered as ours")
@@ -255,71 +248,6 @@ static void on_wake(void *arg, void *owner)
     g->wake(g->wake_arg, owner);
 }
 
-static status check_range(const char *what, int found, int low, int high, error *e)
-{
-    if (found >= low && found <= high) return OK;
-    return error_set(e, E_ARG, "%s: found %d, want %d..%d", what, found, low, high);
-}
-
-static size_t bytes_with(const scheduler_options *o, int context, int total)
-{
-    scheduler_options p = *o;
-    p.context = context;
-    p.total_context = total;
-    return scheduler_bytes(&p);
-}
-
-/* The context when none is asked for: the model's own, halved until one fits into memory (and into
- * what was asked for all together). Halving keeps the choice the same from start to start while
- * other programs come and go. */
-static void choose_context(scheduler_options *o, int most)
-{
-    const size_t room = sysmem_available();
-    int n = most;
-    while (n / 2 >= LEAST_CONTEXT &&
-           ((o->total_context && n > o->total_context) || bytes_with(o, n, n) > room))
-        n /= 2;
-    o->context = n;
-}
-
-/* Positions of all requests together when none are asked for: whole contexts for all that may run
- * at once, or as many as fit into nine tenths of what is left, but one. */
-static void choose_total(scheduler_options *o)
-{
-    const int one = o->context;
-    const size_t rest = bytes_with(o, one, 0), available = sysmem_available();
-    const size_t room = available > rest ? (available - rest) / 10 * 9 : 0;
-    int64_t total = (int64_t)one * o->parallel;
-    if (total > INT32_MAX / 2) total = INT32_MAX / 2;
-    while (total > one && bytes_with(o, one, (int)total) > rest + room)
-        total = total - total / 16 > one ? total - total / 16 : one;
-    o->total_context = (int)total;
-}
-
-static status check_memory(const scheduler_options *o, error *e)
-{
-    const double gb = 1e-9, need = (double)scheduler_bytes(o) * gb;
-    const double room = (double)sysmem_available() * gb;
-    if (need <= room) return OK;
-    return error_set(e, E_NOMEM,
-                     "engine: context %d (%d of all requests), parallel %d, prefix cache %.2f GB: "
-                     "they need %.2f GB, %.2f GB are available beside the weights; want less of "
-                     "one of them",
-                     o->context, o->total_context, o->parallel, (double)o->cache_bytes * gb, need,
-                     room);
-}
-
-static status size_context(scheduler_options *o, int most, error *e)
-{
-    const int asked = o->total_context;
-    if (o->context == 0) choose_context(o, most);
-    TRY(check_range("context", o->context, 2, most, e));
-    if (asked == 0) choose_total(o);
-    else TRY(check_range("total_context", asked, o->context, INT32_MAX / 2, e));
-    if (o->chunk > o->context) o->chunk = o->context;
-    return check_memory(o, e);
-}
-
 /* The disk tier. A state's bits depend on the weights, the arithmetic and the form of keys and
  * values; the program's version stands for all that may be computed in another way one day. */
 static status add_disk(scheduler_options *so, const ingot_model *m, const ingot_engine_options *o,
@@ -359,7 +287,7 @@ static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options 
     TRY(check_range("queue", options.queue, 0, 65536, e));
     TRY(check_range("chunk", so->chunk, 1, 65536, e));
     TRY(compute_kv_type(&so->kv, o->kv_type, e));
-    TRY(size_context(so, most, e));
+    TRY(sizing_choose(so, most, e));
     char model[256];
     TRY(add_disk(so, m, o, model, sizeof model, e));
     if (o->wake) {
@@ -445,160 +373,14 @@ void ingot_engine_get_stats(ingot_engine *g, ingot_stats *out)
 
 /* ---- requests ---- */
 
-static status check_real(const char *what, double found, double low, double high, error *e)
-{
-    if (found >= low && found <= high) return OK;
-    return error_set(e, E_ARG, "%s: found %g, want %g..%g", what, found, low, high);
-}
-
-static status check_sampling(const ingot_sampling *s, const ingot_model *m, error *e)
-{
-    TRY(check_real("temperature", s->temperature, 0, 100, e));
-    TRY(check_range("top_k", s->top_k, 0, INT32_MAX, e));
-    TRY(check_real("top_p", s->top_p, 0, 1, e));
-    TRY(check_real("min_p", s->min_p, 0, 1, e));
-    TRY(check_real("presence_penalty", s->presence_penalty, -100, 100, e));
-    TRY(check_real("frequency_penalty", s->frequency_penalty, -100, 100, e));
-    TRY(check_real("repetition_penalty", s->repetition_penalty, 0, 100, e));
-    TRY(check_range("max_tokens", s->max_tokens, 0, INT32_MAX, e));
-    TRY(check_range("n", s->n, 0, REQUEST_MAX_CHOICES, e));
-    TRY(check_range("top_logprobs", s->top_logprobs, -1, REQUEST_MAX_TOP, e));
-    TRY(check_range("thinking_budget", s->thinking_budget, 0, INT32_MAX, e));
-    TRY(check_range("stop strings", s->n_stop, 0, MAX_STOP, e));
-    if (s->n_bias < 0 || s->n_bias > MAX_BIAS)
-        return error_set(e, E_ARG, "logit_bias: found %d entries, want 0..%d", s->n_bias, MAX_BIAS);
-    for (int i = 0; i < s->n_stop; i++)
-        if (!s->stop[i] || !s->stop[i][0])
-            return error_set(e, E_ARG, "stop: string %d is empty", i);
-    for (int i = 0; i < s->n_bias; i++) {
-        TRY(check_range("logit_bias id", s->bias[i].id, 0, m->info.n_token - 1, e));
-        TRY(check_real("logit_bias value", s->bias[i].value, -1000, 1000, e));
-    }
-    if (s->block > 1 && !m->drafter)
-        return error_set(e, E_ARG, "block: found %d, want 0 or 1: there is no drafter", s->block);
-    TRY(check_range("block", s->block, 0, m->info.max_block, e));
-    return OK;
-}
-
-/* Prompt and output share the context; an output that was not bounded takes what is left. */
-static status bound_output(const ingot_engine *g, int n_prompt, const ingot_sampling *s, int *out,
-                           error *e)
-{
-    const int left = g->context - n_prompt, asked = s->max_tokens;
-    if (left < 1)
-        return error_set(e, E_LIMIT, "prompt: %d tokens, the context holds %d and one is generated",
-                         n_prompt, g->context);
-    if (asked > left && !s->fit_context)
-        return error_set(e, E_LIMIT,
-                         "max_tokens: prompt of %d and output of %d tokens, the context "
-                         "holds %d",
-                         n_prompt, asked, g->context);
-    *out = asked && asked < left ? asked : left;
-    return OK;
-}
-
-/* 53 bits, so that a client whose numbers are doubles can send it back. */
-static uint64_t drawn_seed(void)
-{
-    return rng_entropy() >> 11;
-}
-
-/* `bias` is room for those of s. */
-static void copy_sampling(sampler_params *to, const ingot_sampling *s, sampler_bias bias[MAX_BIAS])
-{
-    for (int i = 0; i < s->n_bias; i++) bias[i] = (sampler_bias){ s->bias[i].id, s->bias[i].value };
-    *to = (sampler_params){ .temperature = s->temperature,
-                            .top_k = s->top_k,
-                            .top_p = s->top_p > 0 ? s->top_p : 1,
-                            .min_p = s->min_p,
-                            .presence = s->presence_penalty,
-                            .frequency = s->frequency_penalty,
-                            .repetition = s->repetition_penalty > 0 ? s->repetition_penalty : 1,
-                            .bias = bias,
-                            .n_bias = s->n_bias,
-                            .seed = s->has_seed ? s->seed : drawn_seed() };
-}
-
-static void copy_prompt(request_params *to, const prompt *p)
-{
-    to->prompt = p->ids.ptr;
-    to->n_prompt = (int)p->ids.len;
-    to->marks = p->marks;
-    to->n_marks = p->n_marks;
-    to->in_think = p->in_think;
-}
-
-static status compile_schema(grammar **out, const char *schema, bool blank_line, error *e)
-{
-    json_doc *doc;
-    TRY(json_parse(&doc, str_from(schema), 0, "schema", e));
-    const status s = schema_compile(out, json_root(doc), blank_line, e);
-    json_free(doc);
-    return s;
-}
-
-static status compile_calls(grammar **out, const ingot_model *m, const prompt *p, error *e)
-{
-    schema_call calls[MAX_CALLS];
-    int n;
-    TRY(prompt_calls(p, p->tool_choice, calls, MAX_CALLS, &n, e));
-    return schema_compile_calls(out, calls, n, m->tagged_calls, p->in_think, e);
-}
-
-/* What the answer must obey, if anything: a schema, a grammar, or the form of a tool call. */
-static status make_constraint(request_params *params, ingot_model *m, const prompt *p,
-                              const ingot_sampling *s, error *e)
-{
-    const tokmask_vocabulary *v;
-    grammar *g;
-    const int asked = (s->schema != NULL) + (s->grammar != NULL) + (p->tool_choice != NULL);
-    if (asked == 0) return OK;
-    if (asked > 1)
-        return error_set(e, E_ARG, "%s: it cannot be asked for beside %s",
-                         s->schema ? "schema" : "grammar",
-                         s->schema && s->grammar ? "a grammar" : "tool_choice");
-    TRY(handle_vocabulary(m, &v, e));
-    if (s->schema) TRY(compile_schema(&g, s->schema, p->in_think, e));
-    else if (s->grammar) TRY(gbnf_compile(&g, str_from(s->grammar), p->in_think, e));
-    else TRY(compile_calls(&g, m, p, e));
-    return tokmask_new(&params->constraint, g, v, params->stop_ids, params->n_stop_ids, e);
-}
-
 static status make_request(ingot_request *r, const ingot_engine *g, const prompt *p,
                            const ingot_sampling *s, error *e)
 {
-    ingot_model *m = g->model;
-    const generation_config *gen = &pack_config(m->king_pack)->generation;
-    str needles[MAX_STOP];
-    for (int i = 0; i < s->n_stop; i++) needles[i] = str_from(s->stop[i]);
-    const bool logprobs = s->logprobs || s->top_logprobs > 0;
-    request_params params = { .n = r->n,
-                              .block = s->block,
-                              .copy = !s->no_copy,
-                              .stop = needles,
-                              .n_stop = s->n_stop,
-                              .stop_ids = gen->eos,
-                              .n_stop_ids = s->ignore_eos ? 0 : gen->n_eos,
-                              .hide_special = !s->show_special,
-                              .top_logprobs = !logprobs             ? -1
-                                              : s->top_logprobs > 0 ? s->top_logprobs
-                                                                    : 0,
-                              .think_open = m->think_open,
-                              .think_close = m->think_close,
-                              .call_open = m->call_open,
-                              .call_close = m->call_close,
-                              .single_call = s->single_call,
-                              .thinking_budget = s->thinking_budget };
-    sampler_bias bias[MAX_BIAS];
-    copy_sampling(&params.sampling, s, bias);
-    copy_prompt(&params, p);
-    TRY(bound_output(g, params.n_prompt, s, &params.max_tokens, e));
-    TRY(make_constraint(&params, m, p, s, e));
-    TRY(request_new(&r->request, &params, r, e));
+    TRY(params_request(&r->request, g->model, g->context, p, s, r, e));
     events_init(&r->events);
     for (int i = 0; i < r->n; i++)
-        TRY(reader_init(&r->readers[i], r->request, i, m->tokenizer, json_root(p->tools), s->raw,
-                        &r->events, e));
+        TRY(reader_init(&r->readers[i], r->request, i, g->model->tokenizer, json_root(p->tools),
+                        s->raw, &r->events, e));
     return OK;
 }
 
@@ -613,7 +395,7 @@ static status submit(ingot_request **out, ingot_engine *g, const ingot_prompt *p
                      const ingot_sampling *s, int *n_prompt, error *e)
 {
     prompt made;
-    TRY(check_sampling(s, g->model, e));
+    TRY(params_check(s, g->model, e));
     TRY(prompt_build(&made, g->model, p, e));
     *n_prompt = (int)made.ids.len;
     ingot_request *r = mem_zalloc(sizeof *r);
@@ -723,7 +505,7 @@ static status score(ingot_engine *g, const prompt *p, float *logprob, int n, err
                          p->ids.len - 1);
     if (n == 0) return OK;
     request_params params = { .n = 1, .max_tokens = 1, .top_logprobs = -1, .score = logprob };
-    copy_prompt(&params, p);
+    params_prompt(&params, p);
     if (params.n_prompt > g->context)
         return error_set(e, E_LIMIT, "prompt: %d tokens, the context holds %d", params.n_prompt,
                          g->context);
