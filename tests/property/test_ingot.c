@@ -507,6 +507,71 @@ TEST(E8_failing_submits_leave_the_engine_serving)
     rig_close(&r);
 }
 
+/* Reads a request to its end; false where it ended in an error. */
+static bool ends_well(ingot_request *q, nugget_result *out)
+{
+    ingot_event ev;
+    ingot_status s;
+    bool well = true;
+    while ((s = ingot_next(q, &ev, 60000)) == INGOT_OK) {
+        if (ev.kind == INGOT_END && ev.finish == INGOT_FINISH_ERROR) {
+            EXPECT(ev.error && strstr(ev.error, "memory"));
+            well = false;
+        } else {
+            nugget_take(out, &ev);
+        }
+    }
+    if (s == INGOT_E_NOMEM) well = false;
+    else EXPECT_INT(s, INGOT_E_CANCELLED);
+    ingot_release(q);
+    return well;
+}
+
+/* E8: whatever allocation fails while requests run and are remembered, in memory and on the disk,
+ * the request ends with the right tokens or with the reason, and the next one is right. */
+TEST(E8_failing_steps_leave_the_engine_serving)
+{
+    char dir[] = "/tmp/test_ingot.XXXXXX";
+    EXPECT(mkdtemp(dir));
+    ingot_model *m = nugget_open(1, DRAFTER);
+    ingot_engine_options o = INGOT_INIT(ingot_engine_options);
+    o.context = 512;
+    o.cache_bytes = 32 << 20;
+    o.cache_dir = dir;
+    ingot_engine *g;
+    ingot_error e;
+    INGOT_EXPECT_OK(ingot_engine_start(&g, m, &o, &e), e);
+    const ingot_prompt p = ask(SORT, INGOT_THINKING_OFF);
+    ingot_sampling s = greedy(24);
+    s.top_logprobs = 2;
+    nugget_result want;
+    nugget_run(g, &p, &s, &want);
+    int failures = 0;
+    for (int64_t n = 1; n < 400; n += 1 + n / 16) {
+        nugget_result got;
+        nugget_init(&got);
+        EXPECT(buf_reserve(&got.text, 4096));
+        ingot_request *q = nugget_submit(g, &p, &s);
+        mem_fail_after(n);
+        const bool well = ends_well(q, &got);
+        mem_fail_after(0);
+        failures += !well;
+        if (well) nugget_same(&want, &got, "while allocations failed");
+        nugget_free(&got);
+    }
+    EXPECT(failures > 0);
+    nugget_result after;
+    nugget_run(g, &p, &s, &after);
+    nugget_same(&want, &after, "afterwards");
+    nugget_free(&after);
+    nugget_free(&want);
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    EXPECT_INT(system(command), 0);
+}
+
 TEST(what_is_not_supported_is_refused_by_name)
 {
     ingot_model *m = nugget_open(1, NULL);

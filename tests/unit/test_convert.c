@@ -351,3 +351,32 @@ TEST(a_twin_is_described)
     buf_free(&out);
     kit_free(&k);
 }
+
+/* Whatever allocation fails, it is reported, and neither memory nor a file stays behind. */
+TEST(every_failing_allocation_is_reported)
+{
+    const kit k = kit_new(NULL);
+    error e = { 0 };
+    convert_report r;
+    char file[512], folder[512];
+    snprintf(file, sizeof file, "%s", kit_path(&k, "a.gguf"));
+    snprintf(folder, sizeof folder, "%s", kit_path(&k, "king"));
+    const convert_options o = { .text = TINY };
+    for (int way = 0; way < 2; way++) {
+        status s = E_NOMEM;
+        int failures = 0;
+        for (int64_t n = 1; s != OK; n += 1 + n / 20, failures++) {
+            mem_fail_after(n);
+            s = way == 0 ? convert_to_gguf(TINY, file, &o, &r, &e)
+                         : convert_to_pack(file, folder, &o, &r, &e);
+            mem_fail_after(0);
+            EXPECT_INT(mem_live(), 0);
+            if (s == OK) break;
+            EXPECT_INT(s, E_NOMEM);
+            EXPECT(!file_exists(way == 0 ? file : folder));
+        }
+        EXPECT(failures > 20);
+    }
+    expect_same_weights(folder, TINY);
+    kit_free(&k);
+}

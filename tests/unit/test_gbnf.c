@@ -1,6 +1,7 @@
 /* GBNF: what it allows, and where it is refused. */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "engine/gbnf.h"
 #include "test.h"
 
@@ -287,4 +288,25 @@ TEST(work_is_bounded)
     EXPECT_INT(grammar_status(g, &e), E_ARG);
     EXPECT((double)(clock_ns() - start) * 1e-9 < 60);
     grammar_free(g);
+}
+
+/* Whatever allocation of a compilation fails, it is reported and nothing stays behind. */
+TEST(every_failing_allocation_is_reported)
+{
+    const str text = STR("root ::= item (\",\" item){0,3} # list\n"
+                         "item ::= \"a\" [0-9]+ | [^\"\\x00-\\x1f] . | (\"\\u00e9\" item)?\n");
+    const int64_t live = mem_live();
+    error e = { 0 };
+    status s = E_NOMEM;
+    int64_t n = 1;
+    for (; s != OK; n++) {
+        grammar *g = NULL;
+        mem_fail_after(n);
+        s = gbnf_compile(&g, text, true, &e);
+        mem_fail_after(0);
+        if (s == OK) grammar_free(g);
+        else EXPECT_INT(s, E_NOMEM);
+        EXPECT_INT(mem_live(), live);
+    }
+    EXPECT(n > 10);
 }

@@ -232,3 +232,30 @@ TEST(refuses_weights_that_are_not_finite)
     EXPECT(!file_exists(kit_path(&k, "out")));
     kit_free(&k);
 }
+
+/* Whatever allocation fails, it is reported, and neither memory nor a file stays behind. */
+TEST(every_failing_allocation_is_reported)
+{
+    const kit k = kit_new(NULL);
+    quantize_options o = options(QUANT_AFFINE, 8, 64);
+    o.threads = 1;
+    char target[512];
+    snprintf(target, sizeof target, "%s", kit_path(&k, "q8"));
+    error e = { 0 };
+    quantize_report r;
+    status s = E_NOMEM;
+    int failures = 0;
+    for (int64_t n = 1; s != OK; n += 1 + n / 20, failures++) {
+        mem_fail_after(n);
+        s = quantize_run(KIT_PACKS "drafter-tiny-bf16", target, &o, &r, &e);
+        mem_fail_after(0);
+        EXPECT_INT(mem_live(), 0);
+        if (s == OK) break;
+        EXPECT_INT(s, E_NOMEM);
+        EXPECT(!file_exists(target));
+    }
+    EXPECT(failures > 20);
+    expect_same_tensors(kit_path(&k, "q8/model.safetensors"),
+                        KIT_PACKS "drafter-tiny-q8/model.safetensors");
+    kit_free(&k);
+}

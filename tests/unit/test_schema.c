@@ -1,3 +1,4 @@
+#include "base/mem.h"
 #include "base/rng.h"
 #include "engine/schema.h"
 #include "test.h"
@@ -250,5 +251,37 @@ TEST(calls_in_both_forms)
     EXPECT(accepts(g, "<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>"));
     EXPECT(!accepts(g, "<tool_call>\n{\"name\": \"find\", \"arguments\": {}}\n</tool_call>"));
     grammar_free(g);
+    json_free(doc);
+}
+
+/* Whatever allocation of a compilation fails, it is reported and nothing stays behind. */
+TEST(every_failing_allocation_is_reported)
+{
+    const char *schema =
+        "{\"$defs\":{\"leaf\":{\"enum\":[\"a\",1,null,[\"b\"]]}},\"type\":\"object\","
+        "\"properties\":{"
+        "\"s\":{\"type\":\"string\"},\"l\":{\"type\":\"array\","
+        "\"items\":{\"$ref\":\"#/$defs/leaf\"},\"maxItems\":3},\"n\":{\"anyOf\":[{\"type\":"
+        "\"integer\"},{\"type\":\"boolean\"}]}},\"required\":[\"s\"]}";
+    json_doc *doc;
+    error e = { 0 };
+    EXPECT_OK(json_parse(&doc, str_from(schema), 0, "schema", &e), e);
+    const schema_call calls[] = { { STR("find"), json_root(doc) }, { STR("stop"), NULL } };
+    const int64_t live = mem_live();
+    for (int form = 0; form < 3; form++) {
+        status s = E_NOMEM;
+        int64_t n = 1;
+        for (; s != OK; n++) {
+            grammar *g = NULL;
+            mem_fail_after(n);
+            s = form == 0 ? schema_compile(&g, json_root(doc), true, &e)
+                          : schema_compile_calls(&g, calls, 2, form == 1, true, &e);
+            mem_fail_after(0);
+            if (s == OK) grammar_free(g);
+            else if (s != E_NOMEM) FAIL("%lld: %s", (long long)n, e.text);
+            EXPECT_INT(mem_live(), live);
+        }
+        EXPECT(n > 10);
+    }
     json_free(doc);
 }
