@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 B := $(if $(filter release,$(P)),build,build/$(P))
 PAIR = $(if $(KING),--king $(KING)) $(if $(DRAFTER),--drafter $(DRAFTER))
 
-.PHONY: all run test bench fuzz arm64 lint nugget install uninstall package portable clean help
+.PHONY: all run test bench fuzz arm64 lint coverage nugget install uninstall package portable clean help
 all:
 	@scripts/deps
 	@[ -f $(B)/build.ninja ] || cmake --preset $(P)
@@ -35,6 +35,9 @@ lint: all ## everything that scripts check
 	scripts/check-sizes $(B)
 	scripts/check-docs $(B)/ingot
 	scripts/lint $(B)
+coverage: ## lines that the tests run, by module, and what none of them runs
+	@scripts/deps --dev
+	scripts/coverage
 nugget: all ## train the shipped pair anew: hours; checkpoints and packs in W=build/nugget (train/README.md)
 	train/make-nugget $(W) $(ARGS)
 install: all ## into PREFIX=/usr/local (and DESTDIR)
