@@ -17,7 +17,7 @@
 enum { DEFAULT_QUEUE = 64, MAX_PARALLEL = 256 };
 
 #define SAME_STATUS(name) \
-    _Static_assert((int)name == (int)INGOT_##name, "the public statuses are numbered as ours")
+    _Static_assert((int)(name) == (int)INGOT_##name, "the public statuses are numbered as ours")
 SAME_STATUS(OK);
 SAME_STATUS(E_ARG);
 SAME_STATUS(E_IO);

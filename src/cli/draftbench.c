@@ -94,8 +94,8 @@ static status time_all(bench *b, error *e)
                         "bench: block %d gave other tokens than plain decoding for \"%s\"",
                         b->r->blocks[i].block, prompts[p]);
                 progress_draw(&b->s->bar, "drafting",
-                              (uint64_t)((turn + 1) * DRAFTBENCH_PROMPTS + p),
-                              (uint64_t)((b->o->turns + 1) * DRAFTBENCH_PROMPTS));
+                              (uint64_t)(turn + 1) * DRAFTBENCH_PROMPTS + (uint64_t)p,
+                              (uint64_t)(b->o->turns + 1) * DRAFTBENCH_PROMPTS);
             }
     return OK;
 }

@@ -64,8 +64,9 @@ status servebench_run(setup *s, int turns, int max_tokens, servebench_result *r,
             double seconds;
             TRY(time_requests(s, servebench_counts[i], max_tokens, &seconds, e));
             if (turn >= 0) t[i][turn] = seconds;
-            progress_draw(&s->bar, "serving", (uint64_t)((turn + 1) * SERVEBENCH_COUNTS + i),
-                          (uint64_t)((turns + 1) * SERVEBENCH_COUNTS));
+            progress_draw(&s->bar, "serving",
+                          (uint64_t)(turn + 1) * SERVEBENCH_COUNTS + (uint64_t)i,
+                          (uint64_t)(turns + 1) * SERVEBENCH_COUNTS);
         }
     progress_clear(&s->bar);
     for (int i = 0; i < SERVEBENCH_COUNTS; i++) {
