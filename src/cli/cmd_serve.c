@@ -55,10 +55,10 @@ static status run(void *arg, error *e)
         return error_set(e, E_ARG, "--reasoning-field: found %s, want reasoning_content or both",
                          s->reasoning_field);
     s->o.reasoning_both = s->reasoning_field && strcmp(s->reasoning_field, "both") == 0;
-    s->o.n_allow_host = s->hosts.n;
-    if (s->hosts.n > SERVER_MAX_HOSTS)
-        return error_set(e, E_ARG, "--allow-host: given more than %d times", SERVER_MAX_HOSTS);
-    for (int i = 0; i < s->hosts.n; i++) s->o.allow_host[i] = s->hosts.items[i];
+    s->o.auth.n_allow_host = s->hosts.n;
+    if (s->hosts.n > AUTH_MAX_HOSTS)
+        return error_set(e, E_ARG, "--allow-host: given more than %d times", AUTH_MAX_HOSTS);
+    for (int i = 0; i < s->hosts.n; i++) s->o.auth.allow_host[i] = s->hosts.items[i];
     s->o.model = setup_model_options(&s->base);
     s->o.model.progress = loading;
     s->o.model.progress_arg = &s->base.bar;
@@ -92,15 +92,15 @@ int cmd_serve(int argc, char **argv)
           0, NULL },
         { OPTION_INT, "port", 0, &s.o.port, "N", "port (default 8080; 0 picks one and prints it)",
           0, 65535, NULL },
-        { OPTION_TEXT, "api-key", 0, &s.o.api_key, "KEY", "key that clients must send", 0, 0,
+        { OPTION_TEXT, "api-key", 0, &s.o.auth.api_key, "KEY", "key that clients must send", 0, 0,
           NULL },
-        { OPTION_TEXT, "api-key-file", 0, &s.o.api_key_file, "FILE",
+        { OPTION_TEXT, "api-key-file", 0, &s.o.auth.api_key_file, "FILE",
           "keys, one a line; read again on SIGHUP", 0, 0, NULL },
-        { OPTION_FLAG, "no-auth", 0, &s.o.no_auth, NULL, "listen beyond loopback without a key", 0,
-          0, NULL },
+        { OPTION_FLAG, "no-auth", 0, &s.o.auth.no_auth, NULL,
+          "listen beyond loopback without a key", 0, 0, NULL },
         { OPTION_LIST, "allow-host", 0, &s.hosts, "NAME",
           "serve requests for this Host on loopback too (repeatable)", 0, 0, NULL },
-        { OPTION_TEXT, "cors", 0, &s.o.cors, "ORIGIN",
+        { OPTION_TEXT, "cors", 0, &s.o.auth.cors, "ORIGIN",
           "origin that browsers may call from, or * (default: localhost)", 0, 0, NULL },
         { OPTION_INT, "parallel", 0, &s.parallel, "N", "requests generated at once (default 4)", 1,
           256, NULL },

@@ -30,8 +30,8 @@ static str without_port(str host)
 static status add_key(auth *a, str key, error *e)
 {
     if (key.len == 0) return OK;
-    if (a->n_keys == SERVER_MAX_KEYS)
-        return error_set(e, E_LIMIT, "server: more than %d keys", SERVER_MAX_KEYS);
+    if (a->n_keys == AUTH_MAX_KEYS)
+        return error_set(e, E_LIMIT, "server: more than %d keys", AUTH_MAX_KEYS);
     a->keys[a->n_keys] = mem_strndup(key.ptr, key.len);
     if (!a->keys[a->n_keys]) return error_set(e, E_NOMEM, "server: out of memory");
     a->n_keys++;
@@ -68,15 +68,15 @@ static status read_all(auth *a, error *e)
     return OK;
 }
 
-status auth_open(auth *a, const server_options *o, error *e)
+status auth_open(auth *a, const auth_options *o, const char *host, error *e)
 {
-    *a = (auth){ .o = o, .loopback = is_local_name(str_from(o->host)) };
+    *a = (auth){ .o = o, .loopback = is_local_name(str_from(host)) };
     TRY(read_all(a, e));
     if (!a->loopback && a->n_keys == 0 && !o->no_auth)
         return error_set(e, E_ARG,
                          "server: --host %s is reachable by others: want --api-key or "
                          "--api-key-file, or --no-auth",
-                         o->host);
+                         host);
     return OK;
 }
 

@@ -5,17 +5,26 @@
 #ifndef SERVER_AUTH_H
 #define SERVER_AUTH_H
 #include "server/http.h"
-#include "server/server.h"
+
+enum { AUTH_MAX_KEYS = 64, AUTH_MAX_HOSTS = 16 };
+
+typedef struct auth_options {
+    const char *api_key, *api_key_file;
+    bool no_auth;     /* beyond loopback without a key */
+    const char *cors; /* origin, "*", or NULL: localhost origins */
+    const char *allow_host[AUTH_MAX_HOSTS];
+    int n_allow_host;
+} auth_options;
 
 typedef struct auth {
-    const server_options *o;
+    const auth_options *o;
     bool loopback;
-    char *keys[SERVER_MAX_KEYS];
+    char *keys[AUTH_MAX_KEYS];
     int n_keys;
 } auth;
 
-/* Reads the keys; refuses a host beyond loopback without one. */
-status auth_open(auth *a, const server_options *o, error *e);
+/* Reads the keys; refuses a `host` to listen on beyond loopback without one. */
+status auth_open(auth *a, const auth_options *o, const char *host, error *e);
 void auth_close(auth *a);
 /* Reads the key file again (SIGHUP); on failure the old keys stay. */
 status auth_reload(auth *a, error *e);

@@ -626,7 +626,7 @@ static status start(server *s, error *e)
         s, on_head, on_request, on_gone, on_drained, on_woken, on_refusal
     };
     signal(SIGPIPE, SIG_IGN);
-    TRY(auth_open(&s->auth, s->o, e));
+    TRY(auth_open(&s->auth, &s->o->auth, s->o->host, e));
     TRY(queue_new(&s->jobs, MAX_WAITING, e));
     TRY(http_open(&s->h, &ho, &handler, e));
     TRY(http_every(s->h, TICK_MS, on_tick, s, e));

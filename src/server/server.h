@@ -3,18 +3,12 @@
 #define SERVER_SERVER_H
 #include "base/error.h"
 #include "ingot/ingot.h"
-#include <stdint.h>
-
-enum { SERVER_MAX_KEYS = 64, SERVER_MAX_HOSTS = 16 };
+#include "server/auth.h"
 
 typedef struct server_options {
     const char *host; /* 127.0.0.1 */
     int port;         /* 8080; 0: any free one */
-    const char *api_key, *api_key_file;
-    bool no_auth;     /* beyond loopback without a key */
-    const char *cors; /* origin, "*", or NULL: localhost origins */
-    const char *allow_host[SERVER_MAX_HOSTS];
-    int n_allow_host;
+    auth_options auth;
     uint64_t max_body;
     int write_s;      /* --timeout */
     int request_s;    /* --receive-timeout */
