@@ -3,24 +3,6 @@
 #include <math.h>
 #include "base/banned.h"
 
-/* ---- names ---- */
-
-bool config_canonical(str name, char *text, size_t cap)
-{
-    str head = STR("");
-    if (str_starts(name, STR("language_model."))) {
-        name = str_sub(name, sizeof "language_model." - 1, name.len);
-    } else if (str_starts(name, STR("model.language_model."))) {
-        name = str_sub(name, sizeof "model.language_model." - 1, name.len);
-        head = STR("model.");
-    }
-    if (head.len + name.len >= cap || memchr(name.ptr, 0, name.len)) return false;
-    memcpy(text, head.ptr, head.len);
-    memcpy(text + head.len, name.ptr, name.len);
-    text[head.len + name.len] = 0;
-    return true;
-}
-
 /* ---- quantization ---- */
 
 /* One format object: what it does not say are the defaults of its mode. */
@@ -50,7 +32,7 @@ static status add_rule(config *c, fields block, str key, const json_node *value,
     char canonical[128], shown[128];
     field_show(key, shown, sizeof shown);
     if (str_ends(key, STR(".weight"))) key.len -= 7;
-    if (!config_canonical(key, canonical, sizeof canonical)) {
+    if (!tensor_canonical(key, canonical, sizeof canonical)) {
         return error_set(e, E_FORMAT, "%s: %s\"%s\": no usable module path", block.file,
                          block.prefix, shown);
     }

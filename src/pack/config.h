@@ -76,10 +76,6 @@ status config_parse_generation(config *c, str text, const char *name, error *e);
 status config_synthesise(config *c, const drafter_config *shapes, const char *name, error *e);
 void config_free(config *c);
 
-/* Module path or tensor name without the prefix of its container: "language_model.model.norm" and
- * "model.language_model.norm" give "model.norm", "language_model.lm_head" gives "lm_head".
- * NUL-terminated; false when it does not fit. */
-bool config_canonical(str name, char *text, size_t cap);
 /* The format that the config gives to a module; `named`: by an entry of its own. */
 quant_format config_quant_of(const config *c, str path, bool *named);
 

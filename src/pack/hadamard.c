@@ -1,6 +1,6 @@
 /* hadamard.c - the rotation contract of a king. */
 #include "pack/hadamard.h"
-#include "pack/config.h"
+#include "pack/tensor.h"
 #include "base/banned.h"
 
 static status no_memory(const char *file, error *e)
@@ -22,7 +22,7 @@ static status parse_module(hadamard_contract *h, const json_node *node, const ch
     char shown[96], canonical[96];
     TRY(field_opt_str(f, "path", &path, e));
     field_show(path, shown, sizeof shown);
-    if (!path.len || !config_canonical(path, canonical, sizeof canonical)) {
+    if (!path.len || !tensor_canonical(path, canonical, sizeof canonical)) {
         return error_set(e, E_FORMAT, "%s: modules[%zu].path: no usable path \"%s\"", file,
                          h->count, shown);
     }
@@ -125,7 +125,7 @@ static status check_names(const hadamard_contract *h, fields root, const char *k
         field_show(name, shown, sizeof shown);
         const bool suffix = str_ends(name, STR(".weight"));
         if (suffix) name.len -= 7;
-        const king_module *m = suffix && config_canonical(name, canonical, sizeof canonical)
+        const king_module *m = suffix && tensor_canonical(name, canonical, sizeof canonical)
                                    ? hadamard_module(h, str_from(canonical))
                                    : NULL;
         if (!m || !m->block || m->embedding != embedding || map_get(&seen, m->path, NULL)) {

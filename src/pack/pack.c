@@ -444,7 +444,7 @@ static status check_leftovers(pack *p, error *e)
             char name[SAFETENSORS_MAX_NAME + 16];
             if (map_get(&p->used, t->name, NULL)) continue;
             const bool king = p->config.kind != PACK_DRAFTER;
-            if (!king || !config_canonical(t->name, name, sizeof name)) return leftover(p, t, e);
+            if (!king || !tensor_canonical(t->name, name, sizeof name)) return leftover(p, t, e);
             const bool spare_head =
                 p->config.king.tied && str_starts(str_from(name), STR("lm_head."));
             if (!is_skipped(str_from(name)) && !spare_head) return leftover(p, t, e);
@@ -538,7 +538,7 @@ static status open_pack(pack *p, const char *folder, const char *config_path, er
     TRY(find_config(p, config_path, e));
     if (p->config_path) TRY(read_configs(p, e));
     const bool drafter = !p->config_path || p->config.kind == PACK_DRAFTER;
-    TRY(shards_open(&p->shards, p->weights_dir, drafter ? drafter_name : config_canonical, &p->mem,
+    TRY(shards_open(&p->shards, p->weights_dir, drafter ? drafter_name : tensor_canonical, &p->mem,
                     e));
     if (!p->config_path) TRY(synthesise(p, e));
     TRY(resolve(p, e));

@@ -10,7 +10,7 @@
 
 enum { SHARDS_MAX_FILES = 1000 };
 
-/* Canonical name of a tensor, or false when it does not fit; see config_canonical. */
+/* Canonical name of a tensor, or false when it does not fit; see tensor_canonical. */
 typedef bool shards_name_fn(str name, char *text, size_t cap);
 
 typedef struct shards {

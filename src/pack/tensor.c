@@ -20,6 +20,22 @@ bool tensor_bytes_of(dtype t, int rank, const int64_t *shape, uint64_t *bytes)
     return true;
 }
 
+bool tensor_canonical(str name, char *text, size_t cap)
+{
+    str head = STR("");
+    if (str_starts(name, STR("language_model."))) {
+        name = str_sub(name, sizeof "language_model." - 1, name.len);
+    } else if (str_starts(name, STR("model.language_model."))) {
+        name = str_sub(name, sizeof "model.language_model." - 1, name.len);
+        head = STR("model.");
+    }
+    if (head.len + name.len >= cap || memchr(name.ptr, 0, name.len)) return false;
+    memcpy(text, head.ptr, head.len);
+    memcpy(text + head.len, name.ptr, name.len);
+    text[head.len + name.len] = 0;
+    return true;
+}
+
 int64_t tensor_elements(const tensor *t)
 {
     int64_t n = 1;

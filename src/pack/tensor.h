@@ -21,6 +21,10 @@ typedef struct tensor {
 /* Bytes of a tensor of this type and shape; false when a size is negative, the product overflows,
  * or it is no whole number of bytes. */
 bool tensor_bytes_of(dtype t, int rank, const int64_t *shape, uint64_t *bytes);
+/* Name of a tensor, or path of a module, without the prefix of its container:
+ * "language_model.model.norm" and "model.language_model.norm" give "model.norm",
+ * "language_model.lm_head" gives "lm_head". NUL-terminated; false when it does not fit. */
+bool tensor_canonical(str name, char *text, size_t cap);
 int64_t tensor_elements(const tensor *t);
 bool tensor_has_shape(const tensor *t, int rank, const int64_t *shape);
 /* "[248320, 320]" for messages; returns buf. */

@@ -269,7 +269,7 @@ static bool is_replaced(const work *w, str key)
 {
     char path[PLAN_MAX_NAME];
     if (str_ends(key, STR(".weight"))) key.len -= 7;
-    if (!config_canonical(key, path, sizeof path)) return false;
+    if (!tensor_canonical(key, path, sizeof path)) return false;
     const plan_entry *t = plan_find(pack_plan(w->p), str_from(path));
     matrix m;
     if (!t || !t->is_matrix || pack_matrix(w->p, path, t->shape[0], t->shape[1], &m, NULL)) {
