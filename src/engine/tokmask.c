@@ -60,7 +60,7 @@ static int collect(const tokenizer *t, int n_token, const int32_t *admitted, int
         if (bytes.len > 0 && bytes.len <= MAX_TOKEN_BYTES) keys[n++] = (sort_key){ bytes, id };
     }
     for (size_t i = 0; i < tokenizer_added_count(t); i++) { /* few, and mostly at the end */
-        const int32_t id = tokenizer_added_at(t, i)->id;
+        const int32_t id = tokenizer_added_id(t, i);
         if (is_listed(admitted, n_admitted, id)) continue;
         for (int k = n - 1; k >= 0; k--) {
             if (keys[k].id != id) continue;

@@ -38,7 +38,7 @@ static status read_flag(const json_node *token, const char *key, bool otherwise,
     return error_set(e, E_FORMAT, "%s: found %s, want a boolean", key, json_kind_name(n));
 }
 
-static status read_token(const json_node *node, tokenizer_added *t, error *e)
+static status read_token(const json_node *node, added_token *t, error *e)
 {
     if (json_kind(node) != JSON_OBJECT)
         return error_set(e, E_FORMAT, "found %s, want an object", json_kind_name(node));
@@ -62,7 +62,7 @@ static status check_id(int64_t id, error *e)
 }
 
 /* Which flag of the two differs; NULL: none. */
-static const char *different_flag(const tokenizer_added *x, const tokenizer_added *y)
+static const char *different_flag(const added_token *x, const added_token *y)
 {
     if (x->special != y->special) return "special";
     if (x->lstrip != y->lstrip) return "lstrip";
@@ -72,9 +72,9 @@ static const char *different_flag(const tokenizer_added *x, const tokenizer_adde
 }
 
 /* Adds a token, or checks that it is the one there is. */
-static status add(added *a, const tokenizer_added *t, error *e)
+static status add(added *a, const added_token *t, error *e)
 {
-    const tokenizer_added *same_text = added_by_text(a, t->content);
+    const added_token *same_text = added_by_text(a, t->content);
     if (same_text) {
         const char *flag = different_flag(same_text, t);
         if (same_text->id != t->id)
@@ -86,12 +86,12 @@ static status add(added *a, const tokenizer_added *t, error *e)
     }
     if (a->n == a->cap) {
         const size_t cap = a->cap ? 2 * a->cap : 64;
-        tokenizer_added *grown = mem_resize(a->items, cap * sizeof *grown);
+        added_token *grown = mem_resize(a->items, cap * sizeof *grown);
         if (!grown) return error_set(e, E_NOMEM, "out of memory");
         a->items = grown;
         a->cap = cap;
     }
-    tokenizer_added *own = &a->items[a->n];
+    added_token *own = &a->items[a->n];
     *own = *t;
     own->content = arena_str(&a->mem, t->content);
     if (!own->content.ptr) return error_set(e, E_NOMEM, "out of memory");
@@ -102,7 +102,7 @@ static status add(added *a, const tokenizer_added *t, error *e)
 
 static status read_array_item(added *a, const json_node *node, error *e)
 {
-    tokenizer_added t = { 0 };
+    added_token t = { 0 };
     int64_t id = 0;
     TRY(read_token(node, &t, e));
     if (!json_i64(json_get(node, "id"), &id))
@@ -128,7 +128,7 @@ status added_read_array(added *a, const json_node *list, error *e)
 
 static status read_object_item(added *a, str key, const json_node *node, error *e)
 {
-    tokenizer_added t = { 0 };
+    added_token t = { 0 };
     int64_t id = 0;
     if (!str_to_i64(key, &id)) return error_set(e, E_FORMAT, "found this key, want an id");
     TRY(check_id(id, e));
@@ -204,8 +204,8 @@ static status add_normalized(added *a, int32_t item, bool nfc, error *e)
 
 static int by_id(const void *x, const void *y)
 {
-    const int32_t a = ((const tokenizer_added *)x)->id;
-    const int32_t b = ((const tokenizer_added *)y)->id;
+    const int32_t a = ((const added_token *)x)->id;
+    const int32_t b = ((const added_token *)y)->id;
     return (a > b) - (a < b);
 }
 
@@ -213,7 +213,7 @@ status added_finish(added *a, bool nfc, error *e)
 {
     if (a->n) qsort(a->items, a->n, sizeof *a->items, by_id);
     for (size_t i = 0; i < a->n; i++) {
-        const tokenizer_added *t = &a->items[i];
+        const added_token *t = &a->items[i];
         if (i > 0 && t[-1].id == t->id)
             return error_set(e, E_FORMAT,
                              "added tokens: found id %d as \"%.*s\" and as \"%.*s\", want one text",
@@ -225,15 +225,15 @@ status added_finish(added *a, bool nfc, error *e)
     return OK;
 }
 
-const tokenizer_added *added_by_text(const added *a, str text)
+const added_token *added_by_text(const added *a, str text)
 {
     uint64_t i = 0;
     return map_get(&a->by_text, text, &i) ? &a->items[i] : NULL;
 }
 
-const tokenizer_added *added_by_id(const added *a, int32_t id)
+const added_token *added_by_id(const added *a, int32_t id)
 {
-    const tokenizer_added key = { .id = id };
+    const added_token key = { .id = id };
     return a->n ? bsearch(&key, a->items, a->n, sizeof key, by_id) : NULL;
 }
 
@@ -302,7 +302,7 @@ bool added_next(added_walk *w)
             continue;
         }
         w->at = end;
-        const tokenizer_added *t = &w->a->items[item];
+        const added_token *t = &w->a->items[item];
         if (w->shown_only && t->special) continue;
         if (t->single_word && inside_word(w->text, start, end)) continue;
         const size_t from = t->lstrip ? skip_white_before(w->text, start, w->taken) : start;

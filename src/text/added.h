@@ -8,7 +8,16 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "text/tokenizer.h"
+
+typedef struct added_token {
+    int32_t id;
+    str content;
+    bool special;     /* hidden when decoding */
+    bool lstrip;      /* swallows white space before it */
+    bool rstrip;      /* ... and after it */
+    bool single_word; /* not recognised inside a word */
+    bool normalized;  /* looked for in the normalized text */
+} added_token;
 
 /* A trie over bytes: nodes[0] is unused, 0 means none. */
 typedef struct added_node {
@@ -25,7 +34,7 @@ typedef struct added_trie {
 
 typedef struct added {
     arena mem;
-    tokenizer_added *items; /* by id once finished */
+    added_token *items; /* by id once finished */
     size_t n, cap;
     map by_text;       /* content -> index */
     added_trie raw;    /* tokens looked for in the text as it came */
@@ -39,8 +48,8 @@ void added_free(added *a);
 status added_read_array(added *a, const json_node *list, error *e);
 status added_read_object(added *a, const json_node *object, error *e);
 status added_finish(added *a, bool nfc, error *e);
-const tokenizer_added *added_by_id(const added *a, int32_t id);
-const tokenizer_added *added_by_text(const added *a, str text);
+const added_token *added_by_id(const added *a, int32_t id);
+const added_token *added_by_text(const added *a, str text);
 
 /* Walks over the tokens in one text; start with a, trie, shown_only and text set. */
 typedef struct added_walk {
@@ -50,7 +59,7 @@ typedef struct added_walk {
     str text;
     size_t at;    /* the search goes on here */
     size_t taken; /* text up to here belongs to the tokens found so far */
-    const tokenizer_added *token;
+    const added_token *token;
     str before; /* the text between this token and the one before it */
 } added_walk;
 /* Finds the next token; false when there is none left, `before` is then the rest of the text. As in

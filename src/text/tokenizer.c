@@ -153,7 +153,7 @@ static status read_entry(tokenizer *t, str key, const json_node *value, buf *byt
     if (id < 0 || id > BPE_MAX_ID)
         return error_set(e, E_FORMAT, "found id %lld, want 0 to %d", (long long)id, BPE_MAX_ID);
     const status s = to_bytes(bytes, key, e);
-    const tokenizer_added *same = s == E_UNSUPPORTED ? added_by_text(&t->added, key) : NULL;
+    const added_token *same = s == E_UNSUPPORTED ? added_by_text(&t->added, key) : NULL;
     if (same && same->id == id)
         return OK; /* an added token that is listed here too; its bytes are its text */
     return s ? s : bpe_add(&t->bpe, (int32_t)id, buf_view(bytes), e);
@@ -255,7 +255,7 @@ static status read_model(tokenizer *t, const json_node *model, error *e)
 
 /* Gives an added token its place among the ids. A text that is also an entry must have that entry's
  * id. */
-static status place_added(tokenizer *t, const tokenizer_added *a, buf *bytes, error *e)
+static status place_added(tokenizer *t, const added_token *a, buf *bytes, error *e)
 {
     const status s = to_bytes(bytes, a->content, e);
     if (s && s != E_UNSUPPORTED) return s;
@@ -499,13 +499,13 @@ str tokenizer_bytes(const tokenizer *t, int32_t id)
 
 bool tokenizer_is_special(const tokenizer *t, int32_t id)
 {
-    const tokenizer_added *a = added_by_id(&t->added, id);
+    const added_token *a = added_by_id(&t->added, id);
     return a && a->special;
 }
 
 int32_t tokenizer_id(const tokenizer *t, str text)
 {
-    const tokenizer_added *a = added_by_text(&t->added, text);
+    const added_token *a = added_by_text(&t->added, text);
     return a ? a->id : bpe_id(&t->bpe, text);
 }
 
@@ -514,7 +514,7 @@ size_t tokenizer_added_count(const tokenizer *t)
     return t->added.n;
 }
 
-const tokenizer_added *tokenizer_added_at(const tokenizer *t, size_t i)
+int32_t tokenizer_added_id(const tokenizer *t, size_t i)
 {
-    return &t->added.items[i];
+    return t->added.items[i].id;
 }

@@ -50,15 +50,6 @@ bool tokenizer_is_special(const tokenizer *t, int32_t id);
 int32_t tokenizer_id(const tokenizer *t, str text);
 
 /* Added tokens, in the order of their ids. */
-typedef struct tokenizer_added {
-    int32_t id;
-    str content;      /* borrowed from the tokenizer */
-    bool special;     /* hidden when decoding */
-    bool lstrip;      /* swallows white space before it */
-    bool rstrip;      /* ... and after it */
-    bool single_word; /* not recognised inside a word */
-    bool normalized;  /* looked for in the normalized text */
-} tokenizer_added;
 size_t tokenizer_added_count(const tokenizer *t);
-const tokenizer_added *tokenizer_added_at(const tokenizer *t, size_t i);
+int32_t tokenizer_added_id(const tokenizer *t, size_t i);
 #endif

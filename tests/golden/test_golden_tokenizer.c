@@ -220,7 +220,7 @@ static int round_trip(const tokenizer *t, int *tried)
     buf normal;
     buf_init(&text, 1 << 20);
     buf_init(&normal, 1 << 20);
-    const int32_t first_added = tokenizer_added_at(t, 0)->id;
+    const int32_t first_added = tokenizer_added_id(t, 0);
     int same = 0;
     *tried = 0;
     for (int32_t id = 0; id < tokenizer_vocab_size(t); id++) {

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/mem.h"
+#include "text/added.h"
 #include "text/detok.h"
 #include "text/tokenizer.h"
 
@@ -124,9 +125,25 @@ TEST(questions)
     EXPECT(tokenizer_is_special(t, 300));
     EXPECT(!tokenizer_is_special(t, 299));
     EXPECT_INT(tokenizer_added_count(t), 2);
-    EXPECT_INT(tokenizer_added_at(t, 0)->id, 299);
-    EXPECT(tokenizer_added_at(t, 0)->normalized && !tokenizer_added_at(t, 1)->normalized);
+    EXPECT_INT(tokenizer_added_id(t, 0), 299);
     tokenizer_close(t);
+}
+
+TEST(added_tokens_are_normalized_unless_special)
+{
+    added a;
+    json_doc *doc;
+    added_init(&a);
+    EXPECT_OK(json_parse(&doc,
+                         STR("[{\"id\":1,\"content\":\"<x>\",\"special\":true},"
+                             "{\"id\":0,\"content\":\"<y>\"}]"),
+                         0, "list", &err),
+              err);
+    EXPECT_OK(added_read_array(&a, json_root(doc), &err), err);
+    EXPECT_OK(added_finish(&a, true, &err), err);
+    EXPECT(added_by_id(&a, 0)->normalized && !added_by_id(&a, 1)->normalized);
+    json_free(doc);
+    added_free(&a);
 }
 
 TEST(longest_added_token_wins)
