@@ -274,6 +274,24 @@ void jsonw_node(jsonw *w, const json_node *n)
     }
 }
 
+void jsonw_member_object(jsonw *w, const char *key)
+{
+    jsonw_key(w, key);
+    jsonw_object(w);
+}
+
+void jsonw_member_array(jsonw *w, const char *key)
+{
+    jsonw_key(w, key);
+    jsonw_array(w);
+}
+
+void jsonw_member_str(jsonw *w, const char *key, str value)
+{
+    jsonw_key(w, key);
+    jsonw_str(w, value);
+}
+
 void jsonw_member_text(jsonw *w, const char *key, const char *value)
 {
     jsonw_key(w, key);
@@ -287,10 +305,28 @@ void jsonw_member_i64(jsonw *w, const char *key, int64_t value)
     jsonw_i64(w, value);
 }
 
+void jsonw_member_u64(jsonw *w, const char *key, uint64_t value)
+{
+    jsonw_key(w, key);
+    jsonw_u64(w, value);
+}
+
 void jsonw_member_f64(jsonw *w, const char *key, double value)
 {
     jsonw_key(w, key);
     jsonw_f64(w, value);
+}
+
+void jsonw_member_fixed(jsonw *w, const char *key, double value, int decimals)
+{
+    jsonw_key(w, key);
+    jsonw_fixed(w, value, decimals);
+}
+
+void jsonw_member_bool(jsonw *w, const char *key, bool value)
+{
+    jsonw_key(w, key);
+    jsonw_bool(w, value);
 }
 
 void jsonw_member_raw(jsonw *w, const char *key, const char *json)

@@ -29,12 +29,21 @@ void jsonw_f64(jsonw *w, double v); /* non-finite: null */
 void jsonw_fixed(jsonw *w, double v, int decimals);
 void jsonw_bool(jsonw *w, bool v);
 void jsonw_null(jsonw *w);
+void jsonw_raw(jsonw *w, str json);            /* a complete value, trusted */
+void jsonw_node(jsonw *w, const json_node *n); /* a parsed value: same kinds, key order kept */
+
+/* A key and its value; of a container, the key and the opening. */
+void jsonw_member_object(jsonw *w, const char *key);
+void jsonw_member_array(jsonw *w, const char *key);
+void jsonw_member_str(jsonw *w, const char *key, str value);
 void jsonw_member_text(jsonw *w, const char *key, const char *value); /* NULL: null */
 void jsonw_member_i64(jsonw *w, const char *key, int64_t value);
+void jsonw_member_u64(jsonw *w, const char *key, uint64_t value);
 void jsonw_member_f64(jsonw *w, const char *key, double value);
-void jsonw_member_raw(jsonw *w, const char *key, const char *json); /* as jsonw_raw */
-void jsonw_raw(jsonw *w, str json);                                 /* a complete value, trusted */
-void jsonw_node(jsonw *w, const json_node *n); /* a parsed value: same kinds, key order kept */
-void jsonw_escape(buf *out, str s);            /* content only, no quotes */
-void jsonw_real(buf *out, double v);           /* the number alone */
+void jsonw_member_fixed(jsonw *w, const char *key, double value, int decimals);
+void jsonw_member_bool(jsonw *w, const char *key, bool value);
+void jsonw_member_raw(jsonw *w, const char *key, const char *json);
+
+void jsonw_escape(buf *out, str s);  /* content only, no quotes */
+void jsonw_real(buf *out, double v); /* the number alone */
 #endif

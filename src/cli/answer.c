@@ -200,32 +200,29 @@ void answer_stats(const answer *a, const ingot_model *m)
 
 static void json_ids(jsonw *w, const char *key, const int32_t *ids, int n)
 {
-    jsonw_key(w, key);
-    jsonw_array(w);
+    jsonw_member_array(w, key);
     for (int i = 0; i < n; i++) jsonw_i64(w, ids[i]);
     jsonw_end_array(w);
 }
 
 static void json_usage(jsonw *w, const ingot_usage *u)
 {
-    jsonw_key(w, "usage");
-    jsonw_object(w);
-    jsonw_key(w, "prompt_tokens"), jsonw_i64(w, u->prompt_tokens);
-    jsonw_key(w, "cached_tokens"), jsonw_i64(w, u->cached_tokens);
-    jsonw_key(w, "completion_tokens"), jsonw_i64(w, u->completion_tokens);
-    jsonw_key(w, "reasoning_tokens"), jsonw_i64(w, u->reasoning_tokens);
-    jsonw_key(w, "total_tokens"), jsonw_i64(w, u->prompt_tokens + u->completion_tokens);
+    jsonw_member_object(w, "usage");
+    jsonw_member_i64(w, "prompt_tokens", u->prompt_tokens);
+    jsonw_member_i64(w, "cached_tokens", u->cached_tokens);
+    jsonw_member_i64(w, "completion_tokens", u->completion_tokens);
+    jsonw_member_i64(w, "reasoning_tokens", u->reasoning_tokens);
+    jsonw_member_i64(w, "total_tokens", u->prompt_tokens + u->completion_tokens);
     jsonw_end_object(w);
 }
 
 static void json_speculation(jsonw *w, const ingot_event *end)
 {
     const ingot_usage *u = end->usage;
-    jsonw_key(w, "speculation");
-    jsonw_object(w);
-    jsonw_key(w, "steps"), jsonw_i64(w, u->steps);
-    jsonw_key(w, "drafted"), jsonw_i64(w, u->drafted);
-    jsonw_key(w, "accepted"), jsonw_i64(w, u->accepted);
+    jsonw_member_object(w, "speculation");
+    jsonw_member_i64(w, "steps", u->steps);
+    jsonw_member_i64(w, "drafted", u->drafted);
+    jsonw_member_i64(w, "accepted", u->accepted);
     json_ids(w, "accepted_per_step", end->step_accepted, u->steps);
     json_ids(w, "block", end->step_block, u->steps);
     jsonw_end_object(w);
@@ -233,13 +230,12 @@ static void json_speculation(jsonw *w, const ingot_event *end)
 
 static void json_timing(jsonw *w, const ingot_usage *u)
 {
-    jsonw_key(w, "timing");
-    jsonw_object(w);
-    jsonw_key(w, "queue_s"), jsonw_fixed(w, u->queue_s, 6);
-    jsonw_key(w, "prefill_s"), jsonw_fixed(w, u->prefill_s, 6);
-    jsonw_key(w, "decode_s"), jsonw_fixed(w, u->decode_s, 6);
-    jsonw_key(w, "plain_s"), jsonw_fixed(w, u->plain_s, 6);
-    jsonw_key(w, "peak_rss_bytes"), jsonw_u64(w, sysmem_peak_rss());
+    jsonw_member_object(w, "timing");
+    jsonw_member_fixed(w, "queue_s", u->queue_s, 6);
+    jsonw_member_fixed(w, "prefill_s", u->prefill_s, 6);
+    jsonw_member_fixed(w, "decode_s", u->decode_s, 6);
+    jsonw_member_fixed(w, "plain_s", u->plain_s, 6);
+    jsonw_member_u64(w, "peak_rss_bytes", sysmem_peak_rss());
     jsonw_end_object(w);
 }
 
@@ -250,17 +246,18 @@ status answer_json(answer *a, ingot_request *r, error *e)
     int n_prompt;
     const int32_t *prompt = ingot_prompt_ids(r, &n_prompt);
     result_begin(&out);
-    jsonw_key(w, "text"), jsonw_str(w, buf_view(&a->text));
-    jsonw_key(w, "reasoning"), jsonw_str(w, buf_view(&a->reasoning));
+    jsonw_member_str(w, "text", buf_view(&a->text));
+    jsonw_member_str(w, "reasoning", buf_view(&a->reasoning));
     buf_char(&a->calls, ']');
-    jsonw_key(w, "tool_calls"), jsonw_raw(w, buf_view(&a->calls));
+    jsonw_key(w, "tool_calls");
+    jsonw_raw(w, buf_view(&a->calls));
     json_ids(w, "token_ids", a->end.ids, a->end.n_ids);
     json_ids(w, "prompt_token_ids", prompt, n_prompt);
-    jsonw_key(w, "finish_reason"), jsonw_text(w, finish_name(a->end.finish));
+    jsonw_member_text(w, "finish_reason", finish_name(a->end.finish));
     json_usage(w, a->end.usage);
     json_speculation(w, &a->end);
     json_timing(w, a->end.usage);
-    jsonw_key(w, "seed"), jsonw_u64(w, a->end.usage->seed);
-    jsonw_key(w, "sha256"), jsonw_text(w, a->end.usage->sha256);
+    jsonw_member_u64(w, "seed", a->end.usage->seed);
+    jsonw_member_text(w, "sha256", a->end.usage->sha256);
     return result_end(&out, OK, e);
 }

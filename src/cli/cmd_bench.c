@@ -224,69 +224,54 @@ static void print_text(const bench *b)
 
 static void member(jsonw *w, const char *key, double v)
 {
-    jsonw_key(w, key);
-    jsonw_fixed(w, v, 6);
-}
-
-static void member_int(jsonw *w, const char *key, int64_t v)
-{
-    jsonw_key(w, key);
-    jsonw_i64(w, v);
+    jsonw_member_fixed(w, key, v, 6);
 }
 
 static void json_passes(const bench *b, jsonw *w)
 {
     const passbench_result *r = &b->pass;
-    jsonw_key(w, "machine");
-    jsonw_object(w);
-    jsonw_key(w, "tier");
-    jsonw_text(w, r->tier);
-    member_int(w, "threads", r->threads);
+    jsonw_member_object(w, "machine");
+    jsonw_member_text(w, "tier", r->tier);
+    jsonw_member_i64(w, "threads", r->threads);
     jsonw_end_object(w);
-    jsonw_key(w, "king");
-    jsonw_object(w);
-    jsonw_key(w, "folder");
-    jsonw_text(w, b->base.king_path);
-    member_int(w, "pass_bytes", (int64_t)r->pass_bytes);
+    jsonw_member_object(w, "king");
+    jsonw_member_text(w, "folder", b->base.king_path);
+    jsonw_member_i64(w, "pass_bytes", (int64_t)r->pass_bytes);
     jsonw_end_object(w);
-    jsonw_key(w, "read");
-    jsonw_object(w);
+    jsonw_member_object(w, "read");
     member(w, "gb_s", r->read_gb_s);
     member(w, "spread", r->read_spread);
-    member_int(w, "threads", r->threads);
+    jsonw_member_i64(w, "threads", r->threads);
     jsonw_end_object(w);
-    jsonw_key(w, "rows");
-    jsonw_array(w);
+    jsonw_member_array(w, "rows");
     for (int n = 1; wants(b, "rows") && n <= PASSBENCH_ROWS; n++) {
         jsonw_object(w);
-        member_int(w, "rows", n);
+        jsonw_member_i64(w, "rows", n);
         member(w, "ms", r->rows[n].seconds * 1e3);
         member(w, "cost", row_cost(b, n));
         member(w, "spread", r->rows[n].spread);
         jsonw_end_object(w);
     }
     jsonw_end_array(w);
-    jsonw_key(w, "prefill");
-    jsonw_array(w);
+    jsonw_member_array(w, "prefill");
     for (int i = 0; i < r->n_lengths; i++) {
         jsonw_object(w);
-        member_int(w, "tokens", r->lengths[i]);
+        jsonw_member_i64(w, "tokens", r->lengths[i]);
         member(w, "tok_s", r->lengths[i] / r->prefill[i].seconds);
         member(w, "gmac_s", prefill_gmac_s(b, i));
         member(w, "spread", r->prefill[i].spread);
         jsonw_end_object(w);
     }
     jsonw_end_array(w);
-    jsonw_key(w, "decode");
-    jsonw_array(w);
+    jsonw_member_array(w, "decode");
     for (int i = 0; i < r->n_depths; i++) {
         jsonw_object(w);
-        member_int(w, "depth", r->depths[i]);
+        jsonw_member_i64(w, "depth", r->depths[i]);
         member(w, "tok_s", 1 / r->decode[i].seconds);
         member(w, "gb_s", decode_gb_s(b, i));
         member(w, "bandwidth_share", decode_gb_s(b, i) / r->read_gb_s);
         member(w, "spread", r->decode[i].spread);
-        member_int(w, "verify_rows", PASSBENCH_BLOCK);
+        jsonw_member_i64(w, "verify_rows", PASSBENCH_BLOCK);
         member(w, "verify_ms", r->verify[i].seconds * 1e3);
         member(w, "verify_cost", verify_cost(b, i));
         member(w, "verify_spread", r->verify[i].spread);
@@ -298,31 +283,26 @@ static void json_passes(const bench *b, jsonw *w)
 static void json_drafts(const bench *b, jsonw *w)
 {
     char text[16];
-    jsonw_key(w, "draft");
-    jsonw_array(w);
+    jsonw_member_array(w, "draft");
     for (int i = 0; b->has_draft && i < b->draft.n_blocks; i++) {
         const draftbench_figure *f = &b->draft.blocks[i];
         jsonw_object(w);
-        jsonw_key(w, "block");
-        jsonw_text(w, block_name(f, text));
+        jsonw_member_text(w, "block", block_name(f, text));
         member(w, "tok_s", f->tok_s);
         member(w, "ratio", f->ratio);
         member(w, "tokens_per_step", f->tokens_per_step);
         member(w, "acceptance", f->acceptance);
-        jsonw_key(w, "by_position");
-        jsonw_array(w);
+        jsonw_member_array(w, "by_position");
         for (int k = 0; k < f->n_positions; k++) jsonw_fixed(w, f->by_position[k], 6);
         jsonw_end_array(w);
         member(w, "spread", f->spread);
         jsonw_end_object(w);
     }
     jsonw_end_array(w);
-    jsonw_key(w, "tasks");
-    jsonw_array(w);
+    jsonw_member_array(w, "tasks");
     for (int p = 0; b->has_draft && p < DRAFTBENCH_PROMPTS; p++) {
         jsonw_object(w);
-        jsonw_key(w, "prompt");
-        jsonw_text(w, b->draft.prompts[p]);
+        jsonw_member_text(w, "prompt", b->draft.prompts[p]);
         member(w, "ratio", b->draft.auto_ratio[p]);
         member(w, "acceptance", b->draft.auto_acceptance[p]);
         jsonw_end_object(w);
@@ -332,11 +312,10 @@ static void json_drafts(const bench *b, jsonw *w)
 
 static void json_serve(const bench *b, jsonw *w)
 {
-    jsonw_key(w, "serve");
-    jsonw_array(w);
+    jsonw_member_array(w, "serve");
     for (int i = 0; b->has_serve && i < SERVEBENCH_COUNTS; i++) {
         jsonw_object(w);
-        member_int(w, "requests", servebench_counts[i]);
+        jsonw_member_i64(w, "requests", servebench_counts[i]);
         member(w, "tok_s", b->serve.tok_s[i]);
         member(w, "ratio", b->serve.tok_s[i] / b->serve.tok_s[0]);
         member(w, "spread", b->serve.spread[i]);
@@ -356,15 +335,13 @@ static status print_json(const bench *b, error *e)
     json_drafts(b, &w);
     json_serve(b, &w);
     if (b->against) {
-        jsonw_key(&w, "against");
-        jsonw_object(&w);
+        jsonw_member_object(&w, "against");
         member(&w, "seconds", b->peer_s);
         member(&w, "own_seconds", b->own_s);
         jsonw_end_object(&w);
     }
-    jsonw_key(&w, "memory");
-    jsonw_object(&w);
-    member_int(&w, "rss_peak", (int64_t)sysmem_peak_rss());
+    jsonw_member_object(&w, "memory");
+    jsonw_member_i64(&w, "rss_peak", (int64_t)sysmem_peak_rss());
     jsonw_end_object(&w);
     jsonw_end_object(&w);
     buf_char(&out, '\n');

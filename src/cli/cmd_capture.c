@@ -76,11 +76,11 @@ static status print_report(const capture_options *o, const capture_report *r, er
     uint64_t bytes = 0;
     file_size(o->out, &bytes);
     result_begin(&out);
-    jsonw_key(&out.w, "out"), jsonw_text(&out.w, o->out);
-    jsonw_key(&out.w, "sequences"), jsonw_i64(&out.w, r->sequences);
-    jsonw_key(&out.w, "tokens"), jsonw_u64(&out.w, r->tokens);
-    if (o->given) jsonw_key(&out.w, "answer_tokens"), jsonw_u64(&out.w, r->answer_tokens);
-    jsonw_key(&out.w, "bytes"), jsonw_u64(&out.w, bytes);
+    jsonw_member_text(&out.w, "out", o->out);
+    jsonw_member_i64(&out.w, "sequences", r->sequences);
+    jsonw_member_u64(&out.w, "tokens", r->tokens);
+    if (o->given) jsonw_member_u64(&out.w, "answer_tokens", r->answer_tokens);
+    jsonw_member_u64(&out.w, "bytes", bytes);
     return result_end(&out, OK, e);
 }
 

@@ -38,9 +38,9 @@ static void add_message(conversation *c, const char *role, str content, str reas
     if (c->messages.len) buf_char(&c->messages, ',');
     jsonw_init(&w, &c->messages);
     jsonw_object(&w);
-    jsonw_key(&w, "role"), jsonw_text(&w, role);
-    jsonw_key(&w, "content"), jsonw_str(&w, content);
-    if (reasoning.len) jsonw_key(&w, "reasoning_content"), jsonw_str(&w, reasoning);
+    jsonw_member_text(&w, "role", role);
+    jsonw_member_str(&w, "content", content);
+    if (reasoning.len) jsonw_member_str(&w, "reasoning_content", reasoning);
     jsonw_end_object(&w);
 }
 

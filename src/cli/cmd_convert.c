@@ -47,10 +47,10 @@ static status run(void *arg, error *e)
     if (c->base.json) {
         result out;
         result_begin(&out);
-        jsonw_key(&out.w, "out"), jsonw_text(&out.w, c->target);
-        jsonw_key(&out.w, "packed"), jsonw_i64(&out.w, r.packed);
-        jsonw_key(&out.w, "plain"), jsonw_i64(&out.w, r.plain);
-        jsonw_key(&out.w, "left_out_bytes"), jsonw_u64(&out.w, r.skipped_bytes);
+        jsonw_member_text(&out.w, "out", c->target);
+        jsonw_member_i64(&out.w, "packed", r.packed);
+        jsonw_member_i64(&out.w, "plain", r.plain);
+        jsonw_member_u64(&out.w, "left_out_bytes", r.skipped_bytes);
         return result_end(&out, OK, e);
     }
     printf("%d packed and %d plain tensors\n", r.packed, r.plain);

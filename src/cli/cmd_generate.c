@@ -35,8 +35,8 @@ static status build_messages(generate *g, error *e)
     const str parts[2] = { str_from(g->system), { g->prompt_text, g->prompt_len } };
     for (int i = g->system ? 0 : 1; i < 2; i++) {
         jsonw_object(&w);
-        jsonw_key(&w, "role"), jsonw_text(&w, i == 0 ? "system" : "user");
-        jsonw_key(&w, "content"), jsonw_str(&w, parts[i]);
+        jsonw_member_text(&w, "role", i == 0 ? "system" : "user");
+        jsonw_member_str(&w, "content", parts[i]);
         jsonw_end_object(&w);
     }
     jsonw_end_array(&w);

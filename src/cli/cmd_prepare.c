@@ -18,9 +18,9 @@ static status print_json(const prepare_report *r, error *e)
 {
     result out;
     result_begin(&out);
-    jsonw_key(&out.w, "file"), jsonw_text(&out.w, r->path);
-    jsonw_key(&out.w, "bytes"), jsonw_u64(&out.w, r->bytes);
-    jsonw_key(&out.w, "written"), jsonw_bool(&out.w, r->written);
+    jsonw_member_text(&out.w, "file", r->path);
+    jsonw_member_u64(&out.w, "bytes", r->bytes);
+    jsonw_member_bool(&out.w, "written", r->written);
     return result_end(&out, OK, e);
 }
 

@@ -32,7 +32,7 @@ static status run(void *arg, error *e)
     }
     result out;
     result_begin(&out);
-    jsonw_key(&out.w, "folder"), jsonw_text(&out.w, folder);
+    jsonw_member_text(&out.w, "folder", folder);
     return result_end(&out, OK, e);
 }
 

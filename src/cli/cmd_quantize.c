@@ -54,11 +54,11 @@ static status print_json(const char *target, const quantize_report *r, error *e)
 {
     result out;
     result_begin(&out);
-    jsonw_key(&out.w, "out"), jsonw_text(&out.w, target);
-    jsonw_key(&out.w, "quantized"), jsonw_i64(&out.w, r->quantized);
-    jsonw_key(&out.w, "dense"), jsonw_i64(&out.w, r->dense);
-    jsonw_key(&out.w, "bytes_before"), jsonw_u64(&out.w, r->bytes_before);
-    jsonw_key(&out.w, "bytes_after"), jsonw_u64(&out.w, r->bytes_after);
+    jsonw_member_text(&out.w, "out", target);
+    jsonw_member_i64(&out.w, "quantized", r->quantized);
+    jsonw_member_i64(&out.w, "dense", r->dense);
+    jsonw_member_u64(&out.w, "bytes_before", r->bytes_before);
+    jsonw_member_u64(&out.w, "bytes_after", r->bytes_after);
     return result_end(&out, OK, e);
 }
 

@@ -25,7 +25,7 @@ static status run(void *arg, error *e)
     if (s || !y->base.json) return s;
     result out;
     result_begin(&out);
-    jsonw_key(&out.w, "out"), jsonw_text(&out.w, y->folder);
+    jsonw_member_text(&out.w, "out", y->folder);
     return result_end(&out, OK, e);
 }
 

@@ -25,10 +25,9 @@ typedef status text_case(setup *s, const json_node *in, jsonw *w, error *e);
 
 static void write_error(jsonw *w, const char *kind, const char *message)
 {
-    jsonw_key(w, "error");
-    jsonw_object(w);
-    jsonw_key(w, "kind"), jsonw_text(w, kind);
-    jsonw_key(w, "message"), jsonw_text(w, message);
+    jsonw_member_object(w, "error");
+    jsonw_member_text(w, "kind", kind);
+    jsonw_member_text(w, "message", message);
     jsonw_end_object(w);
 }
 
@@ -223,7 +222,7 @@ static status write_text(setup *s, const char *key, const ingot_tokens *ids, boo
     ingot_text text;
     ingot_error ie;
     TRY(setup_status(ingot_detokenize(s->model, ids->ids, ids->len, hide, &text, &ie), &ie, e));
-    jsonw_key(w, key), jsonw_str(w, (str){ text.ptr, text.len });
+    jsonw_member_str(w, key, (str){ text.ptr, text.len });
     ingot_text_free(&text);
     return OK;
 }
@@ -236,7 +235,7 @@ static status write_deltas(setup *s, const ingot_tokens *ids, jsonw *w, error *e
     ingot_text piece;
     TRY(setup_status(ingot_detok_new(&d, s->model, false, &ie), &ie, e));
     status st = OK;
-    jsonw_key(w, "deltas"), jsonw_array(w);
+    jsonw_member_array(w, "deltas");
     for (size_t i = 0; st == OK && i < ids->len; i++) {
         st = setup_status(ingot_detok_put(d, ids->ids[i], &piece, &ie), &ie, e);
         if (st == OK) jsonw_str(w, (str){ piece.ptr, piece.len });
@@ -244,7 +243,7 @@ static status write_deltas(setup *s, const ingot_tokens *ids, jsonw *w, error *e
     }
     jsonw_end_array(w);
     if (st == OK) st = setup_status(ingot_detok_end(d, &piece, &ie), &ie, e);
-    if (st == OK) jsonw_key(w, "tail"), jsonw_str(w, (str){ piece.ptr, piece.len });
+    if (st == OK) jsonw_member_str(w, "tail", (str){ piece.ptr, piece.len });
     if (st == OK) ingot_text_free(&piece);
     ingot_detok_free(d);
     return st;
@@ -259,7 +258,7 @@ static void write_hex(const setup *s, const ingot_tokens *ids, jsonw *w)
         const char *bytes = ingot_token_bytes(s->model, ids->ids[i], &n);
         for (size_t j = 0; j < n; j++) buf_printf(&hex, "%02x", (unsigned)(unsigned char)bytes[j]);
     }
-    jsonw_key(w, "bytes_hex"), jsonw_str(w, buf_view(&hex));
+    jsonw_member_str(w, "bytes_hex", buf_view(&hex));
     buf_free(&hex);
 }
 
@@ -346,7 +345,7 @@ static status render_bare(setup *s, const json_node *in, jsonw *w, error *e)
         const ingot_status is =
             ingot_render_bare(s->model, template_text, variables.ptr, &text, &fault, &ie);
         if (is == INGOT_OK) {
-            jsonw_key(w, "text"), jsonw_str(w, (str){ text.ptr, text.len });
+            jsonw_member_str(w, "text", (str){ text.ptr, text.len });
             ingot_text_free(&text);
         } else if (fault) {
             write_error(w, fault, ie.text);
@@ -378,7 +377,7 @@ static status write_rendered(setup *s, const ingot_prompt *p, jsonw *w, error *e
     ingot_text text;
     ingot_error ie;
     TRY(setup_status(ingot_render(s->model, p, &text, &ie), &ie, e));
-    jsonw_key(w, "text"), jsonw_str(w, (str){ text.ptr, text.len });
+    jsonw_member_str(w, "text", (str){ text.ptr, text.len });
     ingot_text_free(&text);
     return OK;
 }
@@ -441,7 +440,7 @@ static status render_once(setup *s, void *arg, error *e)
     if (st == OK && s->json) {
         result out;
         result_begin(&out);
-        jsonw_key(&out.w, "text"), jsonw_str(&out.w, (str){ text.ptr, text.len });
+        jsonw_member_str(&out.w, "text", (str){ text.ptr, text.len });
         st = result_end(&out, OK, e);
         ingot_text_free(&text);
     } else if (st == OK) {
@@ -575,9 +574,10 @@ static status write_split(setup *s, const split *how, str text, const json_node 
     buf_char(&r.calls, '[');
     const status st = feed(p, text, cuts, finish, &r, e);
     buf_char(&r.calls, ']');
-    jsonw_key(w, "reasoning"), jsonw_str(w, buf_view(&r.reasoning));
-    jsonw_key(w, "content"), jsonw_str(w, buf_view(&r.content));
-    jsonw_key(w, "tool_calls"), jsonw_raw(w, buf_view(&r.calls));
+    jsonw_member_str(w, "reasoning", buf_view(&r.reasoning));
+    jsonw_member_str(w, "content", buf_view(&r.content));
+    jsonw_key(w, "tool_calls");
+    jsonw_raw(w, buf_view(&r.calls));
     buf_free(&r.reasoning);
     buf_free(&r.content);
     buf_free(&r.calls);

@@ -48,10 +48,8 @@ static status submit(const bench *b, int prompt, int block, ingot_request **r, e
     jsonw_init(&w, &messages);
     jsonw_array(&w);
     jsonw_object(&w);
-    jsonw_key(&w, "role");
-    jsonw_text(&w, "user");
-    jsonw_key(&w, "content");
-    jsonw_text(&w, prompts[prompt]);
+    jsonw_member_text(&w, "role", "user");
+    jsonw_member_text(&w, "content", prompts[prompt]);
     jsonw_end_object(&w);
     jsonw_end_array(&w);
     status s = buf_status(&messages, "prompt", e);

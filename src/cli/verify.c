@@ -57,10 +57,8 @@ static status add_prompt(verify *v, str text, error *e)
     jsonw_init(&w, &b);
     jsonw_array(&w);
     jsonw_object(&w);
-    jsonw_key(&w, "role");
-    jsonw_text(&w, "user");
-    jsonw_key(&w, "content");
-    jsonw_str(&w, text);
+    jsonw_member_text(&w, "role", "user");
+    jsonw_member_str(&w, "content", text);
     jsonw_end_object(&w);
     jsonw_end_array(&w);
     TRY(buf_status(&b, "prompt", e));

@@ -63,8 +63,7 @@ static bool put_user(jsonw *w, const json_node *blocks, size_t at, api_error *e)
     if (!others) return true;
     jsonw_object(w);
     jsonw_member_text(w, "role", "user");
-    jsonw_key(w, "content");
-    jsonw_array(w);
+    jsonw_member_array(w, "content");
     for (size_t i = 0; i < json_len(blocks); i++)
         if (fields_is(json_at(blocks, i), "text")) jsonw_node(w, json_at(blocks, i));
     jsonw_end_array(w);
@@ -85,10 +84,7 @@ static void put_joined(jsonw *w, const json_node *blocks, const char *type, cons
         buf_add(&text, piece);
         found = true;
     }
-    if (found) {
-        jsonw_key(w, member);
-        jsonw_str(w, buf_view(&text));
-    }
+    if (found) jsonw_member_str(w, member, buf_view(&text));
     if (text.failed) w->out->failed = text.failed;
     buf_free(&text);
 }
@@ -98,8 +94,7 @@ static void put_call(jsonw *w, const json_node *block)
     jsonw_object(w);
     fields_copy(w, block, "id", "id");
     jsonw_member_text(w, "type", "function");
-    jsonw_key(w, "function");
-    jsonw_object(w);
+    jsonw_member_object(w, "function");
     fields_copy(w, block, "name", "name");
     jsonw_key(w, "arguments");
     if (json_kind(json_get(block, "input")) == JSON_OBJECT) jsonw_node(w, json_get(block, "input"));
@@ -123,8 +118,7 @@ static bool put_assistant(jsonw *w, const json_node *blocks, size_t at, api_erro
     put_joined(w, blocks, "thinking", "reasoning_content");
     put_joined(w, blocks, "text", "content");
     if (calls) {
-        jsonw_key(w, "tool_calls");
-        jsonw_array(w);
+        jsonw_member_array(w, "tool_calls");
         for (size_t i = 0; i < json_len(blocks); i++)
             if (fields_is(json_at(blocks, i), "tool_use")) put_call(w, json_at(blocks, i));
         jsonw_end_array(w);
@@ -137,8 +131,7 @@ static bool put_messages(jsonw *w, const json_node *body, api_error *e)
 {
     const json_node *messages = NULL;
     if (!fields_array(body, "messages", &messages, e)) return false;
-    jsonw_key(w, "messages");
-    jsonw_array(w);
+    jsonw_member_array(w, "messages");
     if (fields_present(body, "system")) {
         jsonw_object(w);
         jsonw_member_text(w, "role", "system");
@@ -165,8 +158,7 @@ static bool put_tools(jsonw *w, const json_node *body, api_error *e)
     const json_node *tools = NULL;
     if (!fields_array(body, "tools", &tools, e)) return false;
     if (!tools) return true;
-    jsonw_key(w, "tools");
-    jsonw_array(w);
+    jsonw_member_array(w, "tools");
     for (size_t i = 0; i < json_len(tools); i++) {
         const json_node *tool = json_at(tools, i);
         if (fields_present(tool, "type") && !fields_is(tool, "custom"))
@@ -185,10 +177,7 @@ static bool put_tool_choice(jsonw *w, const json_node *body, api_error *e)
     if (!fields_object(body, "tool_choice", &wanted, e)) return false;
     if (!wanted) return true;
     if (!fields_bool(wanted, "disable_parallel_tool_use", &single, e)) return false;
-    if (single) {
-        jsonw_key(w, "parallel_tool_calls");
-        jsonw_bool(w, false);
-    }
+    if (single) jsonw_member_bool(w, "parallel_tool_calls", false);
     jsonw_key(w, "tool_choice");
     if (fields_is(wanted, "tool")) {
         openai_put_tool_choice(w, wanted);
@@ -216,10 +205,8 @@ static bool put_thinking(jsonw *w, const json_node *body, api_error *e)
         return fields_refuse(e, "thinking",
                              "'thinking.type': found \"%.40s\", want enabled, adaptive or disabled",
                              fields_type(thinking));
-    jsonw_key(w, "chat_template_kwargs");
-    jsonw_object(w);
-    jsonw_key(w, "enable_thinking");
-    jsonw_bool(w, on);
+    jsonw_member_object(w, "chat_template_kwargs");
+    jsonw_member_bool(w, "enable_thinking", on);
     jsonw_end_object(w);
     if (on) fields_copy(w, thinking, "budget_tokens", "reasoning_budget");
     if (on) fields_copy(w, output, "effort", "reasoning_effort");
@@ -287,8 +274,7 @@ static void messages_error(const api_error *e, buf *out)
     jsonw_init(&w, out);
     jsonw_object(&w);
     jsonw_member_text(&w, "type", "error");
-    jsonw_key(&w, "error");
-    jsonw_object(&w);
+    jsonw_member_object(&w, "error");
     jsonw_member_text(&w, "type", type);
     if (e->n_ctx) { /* the words that clients look for, to shorten what they send */
         char message[128];
@@ -311,8 +297,7 @@ static void messages_error(const api_error *e, buf *out)
 
 static void write_usage(jsonw *w, const ingot_usage *u)
 {
-    jsonw_key(w, "usage");
-    jsonw_object(w);
+    jsonw_member_object(w, "usage");
     jsonw_member_i64(w, "input_tokens", u->prompt_tokens - u->cached_tokens);
     jsonw_member_i64(w, "cache_creation_input_tokens", 0);
     jsonw_member_i64(w, "cache_read_input_tokens", u->cached_tokens);
@@ -338,8 +323,7 @@ static void write_head(const call *c, jsonw *w)
     jsonw_member_text(w, "type", "message");
     jsonw_member_text(w, "role", "assistant");
     jsonw_member_text(w, "model", c->service->name);
-    jsonw_key(w, "content");
-    jsonw_array(w);
+    jsonw_member_array(w, "content");
 }
 
 /* Arguments that were cut or are malformed have no value that JSON could carry: {}. */
@@ -367,8 +351,7 @@ static void write_block(jsonw *w, const choice *k, const part *p, bool full)
     } else {
         const bool thinking = p->kind == INGOT_THINKING;
         jsonw_member_text(w, "type", thinking ? "thinking" : "text");
-        jsonw_key(w, thinking ? "thinking" : "text");
-        jsonw_str(w, text);
+        jsonw_member_str(w, thinking ? "thinking" : "text", text);
         if (thinking) jsonw_member_text(w, "signature", full ? "ingot" : "");
     }
     jsonw_end_object(w);
@@ -422,11 +405,9 @@ static void put_delta(buf *out, int index, const char *type, const char *member,
     jsonw w;
     open_event(&w, out, "content_block_delta");
     jsonw_member_i64(&w, "index", index);
-    jsonw_key(&w, "delta");
-    jsonw_object(&w);
+    jsonw_member_object(&w, "delta");
     jsonw_member_text(&w, "type", type);
-    jsonw_key(&w, member);
-    jsonw_str(&w, piece);
+    jsonw_member_str(&w, member, piece);
     jsonw_end_object(&w);
     close_event(&w, out);
 }
@@ -480,8 +461,7 @@ static void messages_end(call *c, buf *out)
     const choice *k = &c->choices[0];
     jsonw w;
     open_event(&w, out, "message_delta");
-    jsonw_key(&w, "delta");
-    jsonw_object(&w);
+    jsonw_member_object(&w, "delta");
     write_stop(&w, k);
     jsonw_end_object(&w);
     write_usage(&w, &k->usage);

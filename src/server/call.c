@@ -332,8 +332,7 @@ bool call_outgrown(api_error *e)
 
 static void write_bytes(jsonw *w, const char *bytes, size_t n)
 {
-    jsonw_key(w, "bytes");
-    jsonw_array(w);
+    jsonw_member_array(w, "bytes");
     for (size_t i = 0; i < n; i++) jsonw_i64(w, (unsigned char)bytes[i]);
     jsonw_end_array(w);
 }
@@ -342,10 +341,8 @@ static void write_token(jsonw *w, const call *c, int32_t id, float logprob)
 {
     size_t n;
     const char *bytes = ingot_token_bytes(c->service->model, id, &n);
-    jsonw_key(w, "token");
-    jsonw_str(w, (str){ bytes, n });
-    jsonw_key(w, "logprob");
-    jsonw_f64(w, (double)logprob);
+    jsonw_member_str(w, "token", (str){ bytes, n });
+    jsonw_member_f64(w, "logprob", (double)logprob);
     write_bytes(w, bytes, n);
 }
 
@@ -358,8 +355,7 @@ static void keep_logprobs(const call *c, choice *k, const ingot_event *ev)
         jsonw_init(&w, &k->logprobs);
         jsonw_object(&w);
         write_token(&w, c, l->id, l->logprob);
-        jsonw_key(&w, "top_logprobs");
-        jsonw_array(&w);
+        jsonw_member_array(&w, "top_logprobs");
         for (int j = 0; j < l->n_top && j < c->top_logprobs; j++) {
             jsonw_object(&w);
             write_token(&w, c, l->top[j].id, l->top[j].logprob);
@@ -527,8 +523,7 @@ void call_sum_usage(const call *c, ingot_usage *sum)
 
 static void number(jsonw *w, const char *key, double v)
 {
-    jsonw_key(w, key);
-    jsonw_fixed(w, v, 3);
+    jsonw_member_fixed(w, key, v, 3);
 }
 
 /* The first names are llama.cpp's, which benchmarks and user interfaces read. */
@@ -547,8 +542,7 @@ void call_write_timings(jsonw *w, const ingot_usage *u)
     jsonw_member_i64(w, "draft_n", u->drafted);
     jsonw_member_i64(w, "draft_n_accepted", u->accepted);
     jsonw_member_i64(w, "draft_cycles", u->steps);
-    jsonw_key(w, "accepted_per_position");
-    jsonw_array(w);
+    jsonw_member_array(w, "accepted_per_position");
     for (int i = 0; i < INGOT_MAX_BLOCK && u->drafted_at[i]; i++)
         jsonw_fixed(w, (double)u->accepted_at[i] / u->drafted_at[i], 4);
     jsonw_end_array(w);
@@ -556,10 +550,8 @@ void call_write_timings(jsonw *w, const ingot_usage *u)
     number(w, "block_mean", u->steps ? (double)rows / u->steps : 0);
     number(w, "plain_ms_estimate", u->plain_s * 1e3);
     number(w, "queue_ms", u->queue_s * 1e3);
-    jsonw_key(w, "seed");
-    jsonw_u64(w, u->seed);
-    jsonw_key(w, "tokens_sha256");
-    jsonw_text(w, u->sha256);
+    jsonw_member_u64(w, "seed", u->seed);
+    jsonw_member_text(w, "tokens_sha256", u->sha256);
     jsonw_end_object(w);
 }
 

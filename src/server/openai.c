@@ -10,8 +10,7 @@ void openai_error(const api_error *e, buf *out)
     jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "error");
-    jsonw_object(&w);
+    jsonw_member_object(&w, "error");
     jsonw_member_text(&w, "message", e->message);
     jsonw_member_text(&w, "type", e->type);
     jsonw_member_text(&w, "param", e->param[0] ? e->param : NULL);
@@ -40,8 +39,7 @@ static void write_model(jsonw *w, const service *s)
     jsonw_member_text(w, "object", "model");
     jsonw_member_i64(w, "created", s->created);
     jsonw_member_text(w, "owned_by", "ingot");
-    jsonw_key(w, "meta");
-    jsonw_object(w);
+    jsonw_member_object(w, "meta");
     jsonw_member_i64(w, "context_length", s->context);
     jsonw_member_i64(w, "n_ctx", s->context);
     jsonw_member_i64(w, "n_vocab", s->info.n_token);
@@ -65,8 +63,7 @@ void openai_models(const service *s, buf *out)
     jsonw_init(&w, out);
     jsonw_object(&w);
     jsonw_member_text(&w, "object", "list");
-    jsonw_key(&w, "data");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "data");
     write_model(&w, s);
     jsonw_end_array(&w);
     jsonw_end_object(&w);
@@ -78,8 +75,7 @@ static void open_function(jsonw *w, const json_node *from)
 {
     jsonw_object(w);
     jsonw_member_text(w, "type", "function");
-    jsonw_key(w, "function");
-    jsonw_object(w);
+    jsonw_member_object(w, "function");
     fields_copy(w, from, "name", "name");
 }
 
@@ -101,8 +97,7 @@ void openai_put_schema(jsonw *w, const json_node *format)
 {
     jsonw_object(w);
     jsonw_member_text(w, "type", "json_schema");
-    jsonw_key(w, "json_schema");
-    jsonw_object(w);
+    jsonw_member_object(w, "json_schema");
     fields_copy(w, format, "schema", "schema");
     jsonw_end_object(w);
     jsonw_end_object(w);
@@ -328,17 +323,14 @@ static void write_usage(const call *c, jsonw *w)
 {
     ingot_usage u;
     call_sum_usage(c, &u);
-    jsonw_key(w, "usage");
-    jsonw_object(w);
+    jsonw_member_object(w, "usage");
     jsonw_member_i64(w, "prompt_tokens", u.prompt_tokens);
     jsonw_member_i64(w, "completion_tokens", u.completion_tokens);
     jsonw_member_i64(w, "total_tokens", u.prompt_tokens + u.completion_tokens);
-    jsonw_key(w, "prompt_tokens_details");
-    jsonw_object(w);
+    jsonw_member_object(w, "prompt_tokens_details");
     jsonw_member_i64(w, "cached_tokens", u.cached_tokens);
     jsonw_end_object(w);
-    jsonw_key(w, "completion_tokens_details");
-    jsonw_object(w);
+    jsonw_member_object(w, "completion_tokens_details");
     jsonw_member_i64(w, "reasoning_tokens", u.reasoning_tokens);
     jsonw_end_object(w);
     jsonw_end_object(w);
@@ -363,11 +355,9 @@ static void write_head(const call *c, jsonw *w, const char *object)
 
 static void write_reasoning(const call *c, jsonw *w, str text)
 {
-    jsonw_key(w, "reasoning_content");
-    jsonw_str(w, text);
+    jsonw_member_str(w, "reasoning_content", text);
     if (!c->service->reasoning_both) return;
-    jsonw_key(w, "reasoning");
-    jsonw_str(w, text);
+    jsonw_member_str(w, "reasoning", text);
 }
 
 static void write_call(jsonw *w, const tool_call *t)
@@ -375,27 +365,23 @@ static void write_call(jsonw *w, const tool_call *t)
     jsonw_object(w);
     jsonw_member_text(w, "id", t->id);
     jsonw_member_text(w, "type", "function");
-    jsonw_key(w, "function");
-    jsonw_object(w);
+    jsonw_member_object(w, "function");
     jsonw_member_text(w, "name", t->name);
-    jsonw_key(w, "arguments");
-    jsonw_str(w, call_arguments(t));
+    jsonw_member_str(w, "arguments", call_arguments(t));
     jsonw_end_object(w);
     jsonw_end_object(w);
 }
 
 static void write_message(const call *c, jsonw *w, const choice *k)
 {
-    jsonw_key(w, "message");
-    jsonw_object(w);
+    jsonw_member_object(w, "message");
     jsonw_member_text(w, "role", "assistant");
     jsonw_key(w, "content");
     if (k->content.len || (!k->n_calls && !k->reasoning.len)) jsonw_str(w, buf_view(&k->content));
     else jsonw_null(w);
     if (k->reasoning.len) write_reasoning(c, w, buf_view(&k->reasoning));
     if (k->n_calls) {
-        jsonw_key(w, "tool_calls");
-        jsonw_array(w);
+        jsonw_member_array(w, "tool_calls");
         for (int i = 0; i < k->n_calls; i++) write_call(w, &k->calls[i]);
         jsonw_end_array(w);
     }
@@ -405,8 +391,7 @@ static void write_message(const call *c, jsonw *w, const choice *k)
 static void write_logprob_list(jsonw *w, str elements)
 {
     jsonw_object(w);
-    jsonw_key(w, "content");
-    jsonw_array(w);
+    jsonw_member_array(w, "content");
     if (elements.len) jsonw_raw(w, elements);
     jsonw_end_array(w);
     jsonw_end_object(w);
@@ -417,8 +402,7 @@ static void chat_whole(call *c, buf *out)
     jsonw w;
     jsonw_init(&w, out);
     write_head(c, &w, "chat.completion");
-    jsonw_key(&w, "choices");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "choices");
     for (int i = 0; i < c->n_choices; i++) {
         const choice *k = &c->choices[i];
         jsonw_object(&w);
@@ -443,12 +427,10 @@ static void chunk_begin(const call *c, jsonw *w, buf *out, int index)
     call_event_begin(out, NULL);
     jsonw_init(w, out);
     write_head(c, w, "chat.completion.chunk");
-    jsonw_key(w, "choices");
-    jsonw_array(w);
+    jsonw_member_array(w, "choices");
     jsonw_object(w);
     jsonw_member_i64(w, "index", index);
-    jsonw_key(w, "delta");
-    jsonw_object(w);
+    jsonw_member_object(w, "delta");
 }
 
 /* After the delta's members; `ev` may carry logprobs; finish NULL: null. */
@@ -463,10 +445,7 @@ static void chunk_end(const call *c, jsonw *w, buf *out, const char *finish, str
     }
     jsonw_end_object(w);
     jsonw_end_array(w);
-    if (c->include_usage) {
-        jsonw_key(w, "usage");
-        jsonw_null(w);
-    }
+    if (c->include_usage) jsonw_member_text(w, "usage", NULL);
     jsonw_end_object(w);
     call_event_end(out);
 }
@@ -489,11 +468,9 @@ static void progress_chunk(const call *c, buf *out, const ingot_event *ev)
     call_event_begin(out, NULL);
     jsonw_init(&w, out);
     write_head(c, &w, "chat.completion.chunk");
-    jsonw_key(&w, "choices");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "choices");
     jsonw_end_array(&w);
-    jsonw_key(&w, "prompt_progress");
-    jsonw_object(&w);
+    jsonw_member_object(&w, "prompt_progress");
     jsonw_member_i64(&w, "total", ev->total);
     jsonw_member_i64(&w, "processed", ev->done);
     jsonw_end_object(&w);
@@ -503,19 +480,16 @@ static void progress_chunk(const call *c, buf *out, const ingot_event *ev)
 
 static void write_call_delta(jsonw *w, const tool_call *t, int index, bool first, str piece)
 {
-    jsonw_key(w, "tool_calls");
-    jsonw_array(w);
+    jsonw_member_array(w, "tool_calls");
     jsonw_object(w);
     jsonw_member_i64(w, "index", index);
     if (first) {
         jsonw_member_text(w, "id", t->id);
         jsonw_member_text(w, "type", "function");
     }
-    jsonw_key(w, "function");
-    jsonw_object(w);
+    jsonw_member_object(w, "function");
     if (first) jsonw_member_text(w, "name", t->name);
-    jsonw_key(w, "arguments");
-    jsonw_str(w, piece);
+    jsonw_member_str(w, "arguments", piece);
     jsonw_end_object(w);
     jsonw_end_object(w);
     jsonw_end_array(w);
@@ -534,8 +508,7 @@ static void chat_event(call *c, int prompt, const ingot_event *ev, buf *out)
     if (ev->kind == INGOT_TOOL_END && !ev->n_logprobs) return;
     chunk_begin(c, &w, out, ev->choice);
     if (ev->kind == INGOT_TEXT) {
-        jsonw_key(&w, "content");
-        jsonw_str(&w, piece);
+        jsonw_member_str(&w, "content", piece);
     } else if (ev->kind == INGOT_THINKING) {
         write_reasoning(c, &w, piece);
     } else if (ev->kind == INGOT_TOOL_BEGIN || ev->kind == INGOT_TOOL_ARGUMENTS) {
@@ -554,8 +527,7 @@ static void stream_end(call *c, buf *out)
     call_event_begin(out, NULL);
     jsonw_init(&w, out);
     write_head(c, &w, c->legacy ? "text_completion" : "chat.completion.chunk");
-    jsonw_key(&w, "choices");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "choices");
     jsonw_end_array(&w);
     write_usage(c, &w);
     write_timings(c, &w);
@@ -591,8 +563,7 @@ static void write_old_logprobs(jsonw *w, const choice *k, size_t text_offset)
     jsonw_object(w);
     for (int column = 0; column < 4; column++) {
         size_t offset = text_offset;
-        jsonw_key(w, keys[column]);
-        jsonw_array(w);
+        jsonw_member_array(w, keys[column]);
         for (size_t i = 0; i < json_len(root); i++) {
             const json_node *item = json_at(root, i), *top = json_get(item, "top_logprobs");
             if (column == 0) jsonw_node(w, json_get(item, "token"));
@@ -622,8 +593,7 @@ static void write_old_choice(const call *c, jsonw *w, int index, str text, const
     const choice *k = &c->choices[index];
     jsonw_object(w);
     jsonw_member_i64(w, "index", index);
-    jsonw_key(w, "text");
-    jsonw_str(w, text);
+    jsonw_member_str(w, "text", text);
     jsonw_member_text(w, "finish_reason", finish);
     jsonw_key(w, "logprobs");
     if (c->sampling.logprobs) write_old_logprobs(w, k, offset);
@@ -636,8 +606,7 @@ static void completion_whole(call *c, buf *out)
     jsonw w;
     jsonw_init(&w, out);
     write_head(c, &w, "text_completion");
-    jsonw_key(&w, "choices");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "choices");
     for (int i = 0; i < c->n_choices; i++)
         write_old_choice(c, &w, i, buf_view(&c->choices[i].content),
                          finish_name(c, c->choices[i].finish), 0);
@@ -665,8 +634,7 @@ static void completion_event(call *c, int prompt, const ingot_event *ev, buf *ou
     call_event_begin(out, NULL);
     jsonw_init(&w, out);
     write_head(c, &w, "text_completion");
-    jsonw_key(&w, "choices");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "choices");
     const bool last = ev->kind == INGOT_END;
     write_old_choice(c, &w, index, last ? (str){ 0 } : (str){ ev->text, ev->len },
                      last ? finish_name(c, ev->finish) : NULL,

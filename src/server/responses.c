@@ -25,8 +25,7 @@ static void turn_open(turn *t)
     jsonw_object(t->w);
     jsonw_member_text(t->w, "role", "assistant");
     if (t->reasoning.len) {
-        jsonw_key(t->w, "reasoning_content");
-        jsonw_str(t->w, buf_view(&t->reasoning));
+        jsonw_member_str(t->w, "reasoning_content", buf_view(&t->reasoning));
         buf_clear(&t->reasoning);
     }
 }
@@ -99,15 +98,13 @@ static void put_call(turn *t, const json_node *item)
 {
     turn_open(t);
     if (!t->has_calls) {
-        jsonw_key(t->w, "tool_calls");
-        jsonw_array(t->w);
+        jsonw_member_array(t->w, "tool_calls");
         t->has_calls = true;
     }
     jsonw_object(t->w);
     fields_copy(t->w, item, "call_id", "id");
     jsonw_member_text(t->w, "type", "function");
-    jsonw_key(t->w, "function");
-    jsonw_object(t->w);
+    jsonw_member_object(t->w, "function");
     fields_copy(t->w, item, "name", "name");
     fields_copy(t->w, item, "arguments", "arguments");
     jsonw_end_object(t->w);
@@ -175,8 +172,7 @@ static bool put_messages(jsonw *w, const json_node *body, api_error *e)
     if (fields_present(body, "instructions") &&
         !(instructions = json_text(json_get(body, "instructions"))))
         return fields_refuse(e, "instructions", "'instructions': want a string");
-    jsonw_key(w, "messages");
-    jsonw_array(w);
+    jsonw_member_array(w, "messages");
     if (instructions) {
         jsonw_object(w);
         jsonw_member_text(w, "role", "system");
@@ -202,8 +198,7 @@ static bool put_tools(jsonw *w, const json_node *body, api_error *e)
 {
     const json_node *tools = NULL;
     if (!fields_array(body, "tools", &tools, e)) return false;
-    jsonw_key(w, "tools");
-    jsonw_array(w);
+    jsonw_member_array(w, "tools");
     for (size_t i = 0; i < json_len(tools); i++) {
         const json_node *tool = json_at(tools, i);
         if (!*fields_type(tool))
@@ -290,11 +285,9 @@ static void write_text_part(jsonw *w, const part *p, str text)
 {
     jsonw_object(w);
     jsonw_member_text(w, "type", p->kind == INGOT_THINKING ? "reasoning_text" : "output_text");
-    jsonw_key(w, "text");
-    jsonw_str(w, text);
+    jsonw_member_str(w, "text", text);
     if (p->kind == INGOT_TEXT) {
-        jsonw_key(w, "annotations");
-        jsonw_array(w);
+        jsonw_member_array(w, "annotations");
         jsonw_end_array(w);
     }
     jsonw_end_object(w);
@@ -312,21 +305,18 @@ static void write_item(const call *c, jsonw *w, const choice *k, const part *p, 
         jsonw_member_text(w, "type", "function_call");
         jsonw_member_text(w, "call_id", k->calls[p->call].id);
         jsonw_member_text(w, "name", k->calls[p->call].name);
-        jsonw_key(w, "arguments");
-        jsonw_str(w, full ? call_arguments(&k->calls[p->call]) : STR(""));
+        jsonw_member_str(w, "arguments", full ? call_arguments(&k->calls[p->call]) : STR(""));
         jsonw_end_object(w);
         return;
     }
     jsonw_member_text(w, "type", p->kind == INGOT_THINKING ? "reasoning" : "message");
     if (p->kind == INGOT_THINKING) {
-        jsonw_key(w, "summary");
-        jsonw_array(w);
+        jsonw_member_array(w, "summary");
         jsonw_end_array(w);
     } else {
         jsonw_member_text(w, "role", "assistant");
     }
-    jsonw_key(w, "content");
-    jsonw_array(w);
+    jsonw_member_array(w, "content");
     if (full) write_text_part(w, p, call_part_text(k, p));
     jsonw_end_array(w);
     jsonw_end_object(w);
@@ -336,14 +326,12 @@ static void write_usage(jsonw *w, const ingot_usage *u)
 {
     jsonw_object(w);
     jsonw_member_i64(w, "input_tokens", u->prompt_tokens);
-    jsonw_key(w, "input_tokens_details");
-    jsonw_object(w);
+    jsonw_member_object(w, "input_tokens_details");
     jsonw_member_i64(w, "cached_tokens", u->cached_tokens);
     jsonw_member_i64(w, "cache_write_tokens", 0);
     jsonw_end_object(w);
     jsonw_member_i64(w, "output_tokens", u->completion_tokens);
-    jsonw_key(w, "output_tokens_details");
-    jsonw_object(w);
+    jsonw_member_object(w, "output_tokens_details");
     jsonw_member_i64(w, "reasoning_tokens", u->reasoning_tokens);
     jsonw_end_object(w);
     jsonw_member_i64(w, "total_tokens", u->prompt_tokens + u->completion_tokens);
@@ -368,14 +356,11 @@ static void write_response(const call *c, jsonw *w, const char *state)
     jsonw_member_i64(w, "created_at", c->created);
     jsonw_member_text(w, "status", state);
     jsonw_member_text(w, "model", c->service->name);
-    jsonw_key(w, "output");
-    jsonw_array(w);
+    jsonw_member_array(w, "output");
     for (int i = 0; k->ended && i < k->n_parts; i++) write_item(c, w, k, &k->parts[i], true);
     jsonw_end_array(w);
-    jsonw_key(w, "error");
-    jsonw_null(w);
-    jsonw_key(w, "incomplete_details");
-    jsonw_raw(w, cut ? STR("{\"reason\":\"max_output_tokens\"}") : STR("null"));
+    jsonw_member_text(w, "error", NULL);
+    jsonw_member_raw(w, "incomplete_details", cut ? "{\"reason\":\"max_output_tokens\"}" : "null");
     jsonw_member_text(w, "previous_response_id", NULL);
     echo(c, w, "instructions", STR("null"));
     echo(c, w, "max_output_tokens", STR("null"));
@@ -385,13 +370,10 @@ static void write_response(const call *c, jsonw *w, const char *state)
     echo(c, w, "text", STR("{\"format\":{\"type\":\"text\"}}"));
     echo(c, w, "tool_choice", STR("\"auto\""));
     echo(c, w, "tools", STR("[]"));
-    jsonw_key(w, "temperature");
-    jsonw_fixed(w, (double)c->sampling.temperature, 6);
-    jsonw_key(w, "top_p");
-    jsonw_fixed(w, (double)c->sampling.top_p, 6);
+    jsonw_member_fixed(w, "temperature", (double)c->sampling.temperature, 6);
+    jsonw_member_fixed(w, "top_p", (double)c->sampling.top_p, 6);
     jsonw_member_text(w, "truncation", "disabled");
-    jsonw_key(w, "store");
-    jsonw_bool(w, false);
+    jsonw_member_bool(w, "store", false);
     jsonw_key(w, "usage");
     if (k->ended) write_usage(w, &k->usage);
     else jsonw_null(w);
@@ -478,11 +460,9 @@ static void put_text(call *c, buf *out, const char *name, const part *p, const c
 {
     jsonw w;
     open_item_event(c, &w, out, name, p);
-    jsonw_key(&w, member);
-    jsonw_str(&w, text);
+    jsonw_member_str(&w, member, text);
     if (p->kind == INGOT_TEXT) {
-        jsonw_key(&w, "logprobs");
-        jsonw_array(&w);
+        jsonw_member_array(&w, "logprobs");
         jsonw_end_array(&w);
     }
     if (p->kind == INGOT_TOOL_BEGIN && strcmp(member, "arguments") == 0)

@@ -51,8 +51,7 @@ static bool tokenize(const service *s, const json_node *in, buf *out, api_error 
     }
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "tokens");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "tokens");
     for (size_t i = 0; i < ids.len; i++) jsonw_i64(&w, ids.ids[i]);
     jsonw_end_array(&w);
     jsonw_end_object(&w);
@@ -88,8 +87,7 @@ static bool detokenize(const service *s, const json_node *in, buf *out, api_erro
     if (!good) return false;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "content");
-    jsonw_str(&w, (str){ text.ptr, text.len });
+    jsonw_member_str(&w, "content", (str){ text.ptr, text.len });
     jsonw_end_object(&w);
     ingot_text_free(&text);
     return true;
@@ -120,8 +118,7 @@ static bool apply_template(const service *s, const json_node *in, buf *out, api_
     if (!good) return false;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "prompt");
-    jsonw_str(&w, (str){ text.ptr, text.len });
+    jsonw_member_str(&w, "prompt", (str){ text.ptr, text.len });
     jsonw_end_object(&w);
     ingot_text_free(&text);
     return true;

@@ -15,8 +15,7 @@ static void open_slot(jsonw *w, const call *c, const char *request_id, double se
     jsonw_object(w);
     jsonw_member_text(w, "id", c->id);
     jsonw_member_text(w, "request_id", request_id);
-    jsonw_key(w, "seconds");
-    jsonw_fixed(w, seconds, 3);
+    jsonw_member_fixed(w, "seconds", seconds, 3);
 }
 
 static void write_choice(jsonw *w, const call *c, int i)
@@ -26,8 +25,7 @@ static void write_choice(jsonw *w, const call *c, int i)
     ingot_request_place(c->requests[i / n], i % n, &p);
     jsonw_member_i64(w, "choice", i);
     jsonw_member_text(w, "state", state_name(&p, c->choices[i].ended));
-    jsonw_key(w, "is_processing");
-    jsonw_bool(w, p.queued < 0 && !c->choices[i].ended);
+    jsonw_member_bool(w, "is_processing", p.queued < 0 && !c->choices[i].ended);
     if (p.queued >= 0) jsonw_member_i64(w, "queued", p.queued);
     jsonw_member_i64(w, "n_ctx", c->service->context);
     jsonw_member_i64(w, "n_prompt_tokens", p.prompt_tokens);
@@ -41,8 +39,7 @@ void slots_write(jsonw *w, const call *c, const char *request_id, double seconds
     if (working) {
         open_slot(w, c, request_id, seconds);
         jsonw_member_text(w, "state", "received");
-        jsonw_key(w, "is_processing");
-        jsonw_bool(w, false);
+        jsonw_member_bool(w, "is_processing", false);
         jsonw_end_object(w);
         return;
     }

@@ -460,8 +460,7 @@ void fidelity_free(fidelity *f)
 
 static void write_doubles(jsonw *w, const char *key, const double *x, size_t n)
 {
-    jsonw_key(w, key);
-    jsonw_array(w);
+    jsonw_member_array(w, key);
     for (size_t i = 0; i < n; i++) jsonw_f64(w, x[i]);
     jsonw_end_array(w);
 }
@@ -473,23 +472,18 @@ status fidelity_write(const fidelity *f, const char *path, error *e)
     buf_init(&out, MOST_REPORT);
     jsonw_init(&w, &out);
     jsonw_object(&w);
-    jsonw_key(&w, "layers");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "layers");
     for (int l = 0; l < f->n_layer; l++) jsonw_i64(&w, f->layers[l]);
     jsonw_end_array(&w);
-    jsonw_key(&w, "lower_bound");
-    jsonw_bool(&w, f->bound);
-    jsonw_key(&w, "sequences");
-    jsonw_array(&w);
+    jsonw_member_bool(&w, "lower_bound", f->bound);
+    jsonw_member_array(&w, "sequences");
     for (int i = 0; i < f->n; i++) {
         const fidelity_sequence *s = &f->sequences[i];
         const size_t n = (size_t)s->rows;
         jsonw_object(&w);
-        jsonw_key(&w, "index");
-        jsonw_i64(&w, s->index);
+        jsonw_member_i64(&w, "index", s->index);
         write_doubles(&w, "kl", s->kl, n);
-        jsonw_key(&w, "agree");
-        jsonw_array(&w);
+        jsonw_member_array(&w, "agree");
         for (size_t r = 0; r < n; r++) jsonw_bool(&w, s->agree[r]);
         jsonw_end_array(&w);
         write_doubles(&w, "distance", s->distance, n * (size_t)f->n_layer);
@@ -653,46 +647,35 @@ static void report_text(const fidelity *f, const summary *s, buf *out)
     if (f->n_layer) buf_printf(out, "hidden, mean      %.9g\n", all / f->n_layer);
 }
 
-static void report_number(jsonw *w, const char *key, double v)
-{
-    jsonw_key(w, key);
-    jsonw_f64(w, v);
-}
-
 static void report_json(const fidelity *f, const summary *s, buf *out)
 {
     jsonw w;
     double all = 0;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "rows");
-    jsonw_u64(&w, s->rows);
-    jsonw_key(&w, "kl");
-    jsonw_object(&w);
-    report_number(&w, "mean", s->mean);
-    report_number(&w, "median", s->median);
-    report_number(&w, "p95", s->p95);
-    report_number(&w, "p99", s->p99);
-    report_number(&w, "max", s->max);
-    jsonw_key(&w, "lower_bound");
-    jsonw_bool(&w, f->bound);
+    jsonw_member_u64(&w, "rows", s->rows);
+    jsonw_member_object(&w, "kl");
+    jsonw_member_f64(&w, "mean", s->mean);
+    jsonw_member_f64(&w, "median", s->median);
+    jsonw_member_f64(&w, "p95", s->p95);
+    jsonw_member_f64(&w, "p99", s->p99);
+    jsonw_member_f64(&w, "max", s->max);
+    jsonw_member_bool(&w, "lower_bound", f->bound);
     jsonw_end_object(&w);
-    report_number(&w, "top1_agreement", (double)s->agreed / (double)s->rows);
-    jsonw_key(&w, "hidden");
-    jsonw_array(&w);
+    jsonw_member_f64(&w, "top1_agreement", (double)s->agreed / (double)s->rows);
+    jsonw_member_array(&w, "hidden");
     for (int l = 0; l < f->n_layer; l++) {
         double mean_ratio, ratio_of_means;
         layer_distance(f, l, s->rows, &mean_ratio, &ratio_of_means);
         all += mean_ratio;
         jsonw_object(&w);
-        jsonw_key(&w, "layer");
-        jsonw_i64(&w, f->layers[l]);
-        report_number(&w, "mean_ratio", mean_ratio);
-        report_number(&w, "ratio_of_means", ratio_of_means);
+        jsonw_member_i64(&w, "layer", f->layers[l]);
+        jsonw_member_f64(&w, "mean_ratio", mean_ratio);
+        jsonw_member_f64(&w, "ratio_of_means", ratio_of_means);
         jsonw_end_object(&w);
     }
     jsonw_end_array(&w);
-    if (f->n_layer) report_number(&w, "hidden_mean", all / f->n_layer);
+    if (f->n_layer) jsonw_member_f64(&w, "hidden_mean", all / f->n_layer);
     jsonw_end_object(&w);
     buf_char(out, '\n');
 }

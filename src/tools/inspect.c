@@ -256,96 +256,73 @@ static status write_text(const pack *p, const inspect_options *o, const inspect_
 
 /* ---- JSON ---- */
 
-static void put_int(jsonw *w, const char *name, int64_t v)
-{
-    jsonw_key(w, name);
-    jsonw_i64(w, v);
-}
-
-static void put_u64(jsonw *w, const char *name, uint64_t v)
-{
-    jsonw_key(w, name);
-    jsonw_u64(w, v);
-}
-
 static void put_king(jsonw *w, const pack *p)
 {
     const king_config *k = pack_king(p);
     const config *c = pack_config(p);
-    put_int(w, "layers", k->n_layer);
-    put_int(w, "attention_layers", k->n_attention);
-    put_int(w, "hidden_size", k->n_embd);
-    put_int(w, "intermediate_size", k->n_ff);
-    put_int(w, "vocab_size", k->n_vocab);
-    put_int(w, "context", k->max_positions);
-    jsonw_key(w, "tied");
-    jsonw_bool(w, k->tied);
-    jsonw_key(w, "stop_ids");
-    jsonw_array(w);
+    jsonw_member_i64(w, "layers", k->n_layer);
+    jsonw_member_i64(w, "attention_layers", k->n_attention);
+    jsonw_member_i64(w, "hidden_size", k->n_embd);
+    jsonw_member_i64(w, "intermediate_size", k->n_ff);
+    jsonw_member_i64(w, "vocab_size", k->n_vocab);
+    jsonw_member_i64(w, "context", k->max_positions);
+    jsonw_member_bool(w, "tied", k->tied);
+    jsonw_member_array(w, "stop_ids");
     for (int i = 0; i < c->generation.n_eos; i++) jsonw_i64(w, c->generation.eos[i]);
     jsonw_end_array(w);
-    put_int(w, "hadamard_block", c->hadamard.block);
+    jsonw_member_i64(w, "hadamard_block", c->hadamard.block);
 }
 
 static void put_drafter(jsonw *w, const pack *p)
 {
     const drafter_config *d = pack_drafter(p);
-    put_int(w, "layers", d->n_layer);
-    put_int(w, "hidden_size", d->n_embd);
-    put_int(w, "intermediate_size", d->n_ff);
-    put_int(w, "vocab_size", d->n_vocab);
-    put_int(w, "context", d->max_positions);
-    put_int(w, "window", d->window);
-    put_int(w, "block", d->block);
-    put_int(w, "mask_id", d->mask_id);
-    put_int(w, "candidates", d->top_k);
-    put_int(w, "target_layers", d->n_target_layer);
-    jsonw_key(w, "taps");
-    jsonw_array(w);
+    jsonw_member_i64(w, "layers", d->n_layer);
+    jsonw_member_i64(w, "hidden_size", d->n_embd);
+    jsonw_member_i64(w, "intermediate_size", d->n_ff);
+    jsonw_member_i64(w, "vocab_size", d->n_vocab);
+    jsonw_member_i64(w, "context", d->max_positions);
+    jsonw_member_i64(w, "window", d->window);
+    jsonw_member_i64(w, "block", d->block);
+    jsonw_member_i64(w, "mask_id", d->mask_id);
+    jsonw_member_i64(w, "candidates", d->top_k);
+    jsonw_member_i64(w, "target_layers", d->n_target_layer);
+    jsonw_member_array(w, "taps");
     for (int i = 0; i < d->n_tap; i++) jsonw_i64(w, d->tap[i]);
     jsonw_end_array(w);
-    jsonw_key(w, "config_synthesised");
-    jsonw_bool(w, pack_is_synthesised(p));
+    jsonw_member_bool(w, "config_synthesised", pack_is_synthesised(p));
 }
 
 static void put_memory(jsonw *w, const inspect_memory *n)
 {
-    jsonw_key(w, "memory");
-    jsonw_object(w);
-    put_int(w, "context", n->context);
-    put_int(w, "parallel", n->parallel);
-    put_u64(w, "tiles", n->tiles);
-    jsonw_key(w, "tiles_file");
-    if (n->tiles_file[0]) jsonw_text(w, n->tiles_file);
-    else jsonw_null(w);
-    put_u64(w, "values", n->values);
-    put_u64(w, "state", n->state);
-    put_u64(w, "kv", n->kv);
-    put_u64(w, "work", n->work);
-    put_u64(w, "total", n->total);
-    put_u64(w, "mapped", n->mapped);
+    jsonw_member_object(w, "memory");
+    jsonw_member_i64(w, "context", n->context);
+    jsonw_member_i64(w, "parallel", n->parallel);
+    jsonw_member_u64(w, "tiles", n->tiles);
+    jsonw_member_text(w, "tiles_file", n->tiles_file[0] ? n->tiles_file : NULL);
+    jsonw_member_u64(w, "values", n->values);
+    jsonw_member_u64(w, "state", n->state);
+    jsonw_member_u64(w, "kv", n->kv);
+    jsonw_member_u64(w, "work", n->work);
+    jsonw_member_u64(w, "total", n->total);
+    jsonw_member_u64(w, "mapped", n->mapped);
     jsonw_end_object(w);
 }
 
 static void put_tensors(jsonw *w, const pack *p)
 {
-    jsonw_key(w, "tensors");
-    jsonw_array(w);
+    jsonw_member_array(w, "tensors");
     for (size_t i = 0; i < pack_file_count(p); i++) {
         const safetensors *f = pack_file(p, i);
         for (size_t k = 0; k < f->count; k++) {
             const tensor *t = &f->tensors[k];
             jsonw_object(w);
-            jsonw_key(w, "name");
-            jsonw_str(w, t->name);
-            jsonw_key(w, "dtype");
-            jsonw_text(w, dtype_name(t->type));
-            jsonw_key(w, "shape");
-            jsonw_array(w);
+            jsonw_member_str(w, "name", t->name);
+            jsonw_member_text(w, "dtype", dtype_name(t->type));
+            jsonw_member_array(w, "shape");
             for (int d = 0; d < t->rank; d++) jsonw_i64(w, t->shape[d]);
             jsonw_end_array(w);
-            put_u64(w, "bytes", t->bytes);
-            put_int(w, "file", (int64_t)i);
+            jsonw_member_u64(w, "bytes", t->bytes);
+            jsonw_member_i64(w, "file", (int64_t)i);
             jsonw_end_object(w);
         }
     }
@@ -361,28 +338,22 @@ static status write_json(const pack *p, const inspect_options *o, const inspect_
     jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "kind");
-    jsonw_text(&w, kind_name(p));
-    jsonw_key(&w, "folder");
-    jsonw_text(&w, pack_folder(p));
-    jsonw_key(&w, "identity");
-    jsonw_text(&w, pack_identity(p));
-    put_int(&w, "files", (int64_t)pack_file_count(p));
-    put_u64(&w, "file_bytes", pack_file_bytes(p));
-    put_u64(&w, "text_bytes", pack_text_bytes(p));
-    put_u64(&w, "skipped_bytes", pack_skipped_bytes(p));
-    put_int(&w, "parameters", inspect_parameters(p));
-    jsonw_key(&w, "bits_per_weight");
-    jsonw_fixed(&w, inspect_bits_per_weight(p), 4);
-    jsonw_key(&w, "formats");
-    jsonw_array(&w);
+    jsonw_member_text(&w, "kind", kind_name(p));
+    jsonw_member_text(&w, "folder", pack_folder(p));
+    jsonw_member_text(&w, "identity", pack_identity(p));
+    jsonw_member_i64(&w, "files", (int64_t)pack_file_count(p));
+    jsonw_member_u64(&w, "file_bytes", pack_file_bytes(p));
+    jsonw_member_u64(&w, "text_bytes", pack_text_bytes(p));
+    jsonw_member_u64(&w, "skipped_bytes", pack_skipped_bytes(p));
+    jsonw_member_i64(&w, "parameters", inspect_parameters(p));
+    jsonw_member_fixed(&w, "bits_per_weight", inspect_bits_per_weight(p), 4);
+    jsonw_member_array(&w, "formats");
     for (int i = 0; i < n; i++) {
         char name[48];
         jsonw_object(&w);
-        jsonw_key(&w, "format");
-        jsonw_text(&w, format_name(&formats[i], name, sizeof name));
-        put_int(&w, "matrices", formats[i].matrices);
-        put_u64(&w, "bytes", formats[i].bytes);
+        jsonw_member_text(&w, "format", format_name(&formats[i], name, sizeof name));
+        jsonw_member_i64(&w, "matrices", formats[i].matrices);
+        jsonw_member_u64(&w, "bytes", formats[i].bytes);
         jsonw_end_object(&w);
     }
     jsonw_end_array(&w);

@@ -9,13 +9,11 @@
 static void put_rope(jsonw *w, const king_config *k)
 {
     const int pairs = k->rotary_dim / 2, first = (pairs + 2) / 3, second = (pairs - first + 1) / 2;
-    jsonw_key(w, "rope_parameters");
-    jsonw_object(w);
+    jsonw_member_object(w, "rope_parameters");
     jsonw_member_text(w, "rope_type", "default");
     jsonw_member_f64(w, "rope_theta", k->rope_theta);
     jsonw_member_f64(w, "partial_rotary_factor", (double)k->rotary_dim / k->head_dim);
-    jsonw_key(w, "mrope_section");
-    jsonw_array(w);
+    jsonw_member_array(w, "mrope_section");
     jsonw_i64(w, first);
     jsonw_i64(w, second);
     jsonw_i64(w, pairs - first - second);
@@ -26,8 +24,7 @@ static void put_rope(jsonw *w, const king_config *k)
 
 static void put_layer_types(jsonw *w, const king_config *k)
 {
-    jsonw_key(w, "layer_types");
-    jsonw_array(w);
+    jsonw_member_array(w, "layer_types");
     for (int i = 0; i < k->n_layer; i++) {
         jsonw_text(w, k->is_attention[i] ? "full_attention" : "linear_attention");
     }
@@ -86,8 +83,7 @@ void kingfiles_config(const kingfiles *f, buf *out)
     jsonw_member_raw(&w, "components", "{\"text\":true,\"vision\":false,\"mtp\":false}");
     jsonw_member_raw(&w, "quantization", "{\"bits\":2,\"group_size\":128,\"mode\":\"affine\"}");
     jsonw_member_raw(&w, "tie_word_embeddings", "false");
-    jsonw_key(&w, "modules");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "modules");
     for (size_t i = 0; i < f->plan->count; i++) {
         const plan_entry *t = &f->plan->entries[i];
         if (f->block[i] == KINGFILES_DENSE) continue;
@@ -107,8 +103,7 @@ void kingfiles_config(const kingfiles *f, buf *out)
 
 static void put_names(const kingfiles *f, jsonw *w, const char *name, bool embedding)
 {
-    jsonw_key(w, name);
-    jsonw_array(w);
+    jsonw_member_array(w, name);
     for (size_t i = 0; i < f->plan->count; i++) {
         const plan_entry *t = &f->plan->entries[i];
         char full[PLAN_MAX_NAME + 32];
@@ -131,12 +126,10 @@ void kingfiles_hadamard(const kingfiles *f, buf *out)
     jsonw_member_text(&w, "prism.hadamard.sign_mode", "explicit");
     put_names(f, &w, "prism.hadamard.weight_names", false);
     put_names(f, &w, "prism.hadamard.inverse_weight_names", true);
-    jsonw_key(&w, "prism.hadamard.sign_widths");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "prism.hadamard.sign_widths");
     for (int i = 0; i < f->n_width; i++) jsonw_i64(&w, f->width[i]);
     jsonw_end_array(&w);
-    jsonw_key(&w, "prism.hadamard.sign_values");
-    jsonw_array(&w);
+    jsonw_member_array(&w, "prism.hadamard.sign_values");
     for (int i = 0; i < f->n_width; i++) {
         for (int64_t x = 0; x < f->width[i]; x++) jsonw_i64(&w, (int64_t)f->signs[i][x]);
     }

@@ -255,12 +255,9 @@ static status write_pieces(work *w, error *e)
 
 static void put_format(jsonw *j, quant_format f)
 {
-    jsonw_key(j, "group_size");
-    jsonw_i64(j, f.group);
-    jsonw_key(j, "bits");
-    jsonw_i64(j, f.bits);
-    jsonw_key(j, "mode");
-    jsonw_text(j, quant_mode_name(f.mode));
+    jsonw_member_i64(j, "group_size", f.group);
+    jsonw_member_i64(j, "bits", f.bits);
+    jsonw_member_text(j, "mode", quant_mode_name(f.mode));
 }
 
 /* Whether a rule of the source, whose path may be spelled with another prefix, is for a module that

@@ -246,8 +246,7 @@ static void put_dflash(jsonw *w, const drafter_config *d)
     jsonw_member_i64(w, "mask_token_id", d->mask_id);
     jsonw_member_i64(w, "selector_rank", d->rank);
     jsonw_member_i64(w, "selector_top_k", d->top_k);
-    jsonw_key(w, "target_layer_ids");
-    jsonw_array(w);
+    jsonw_member_array(w, "target_layer_ids");
     for (int i = 0; i < d->n_tap; i++) jsonw_i64(w, d->tap[i]);
     jsonw_end_array(w);
     jsonw_end_object(w);
@@ -275,8 +274,7 @@ static void write_drafter_config(synth *s)
     jsonw_member_raw(&w, "attention_bias", "false");
     jsonw_member_raw(&w, "use_sliding_window", "true");
     jsonw_member_i64(&w, "sliding_window", d->window);
-    jsonw_key(&w, "rope_parameters");
-    jsonw_object(&w);
+    jsonw_member_object(&w, "rope_parameters");
     jsonw_member_text(&w, "rope_type", "default");
     jsonw_member_f64(&w, "rope_theta", d->rope_theta);
     jsonw_end_object(&w);
@@ -284,8 +282,7 @@ static void write_drafter_config(synth *s)
     jsonw_key(&w, "dflash_config");
     put_dflash(&w, d);
     if (s->format.mode != QUANT_DENSE) {
-        jsonw_key(&w, "quantization");
-        jsonw_object(&w);
+        jsonw_member_object(&w, "quantization");
         jsonw_member_i64(&w, "group_size", s->format.group);
         jsonw_member_i64(&w, "bits", s->format.bits);
         jsonw_member_text(&w, "mode", "affine");

@@ -48,19 +48,11 @@ static uint32_t byte_char(int byte)
 static void write_added(jsonw *w, int32_t id, int i, bool with_id)
 {
     jsonw_object(w);
-    if (with_id) {
-        jsonw_key(w, "id");
-        jsonw_i64(w, id);
-    }
-    jsonw_key(w, "content");
-    jsonw_text(w, added[i].text);
+    if (with_id) jsonw_member_i64(w, "id", id);
+    jsonw_member_text(w, "content", added[i].text);
     static const char *const off[] = { "single_word", "lstrip", "rstrip", "normalized" };
-    for (int k = 0; k < 4; k++) {
-        jsonw_key(w, off[k]);
-        jsonw_bool(w, false);
-    }
-    jsonw_key(w, "special");
-    jsonw_bool(w, added[i].special);
+    for (int k = 0; k < 4; k++) jsonw_member_bool(w, off[k], false);
+    jsonw_member_bool(w, "special", added[i].special);
     jsonw_end_object(w);
 }
 
@@ -77,8 +69,7 @@ static void write_vocabulary(jsonw *w, int32_t count)
         } else {
             snprintf(text, sizeof text, "\xc4\xa0w%d", id); /* U+0120: a space before it */
         }
-        jsonw_key(w, text);
-        jsonw_i64(w, id);
+        jsonw_member_i64(w, text, id);
     }
     jsonw_end_object(w);
 }
@@ -88,33 +79,27 @@ static void write_tokenizer(buf *out, int32_t first)
     jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "version");
-    jsonw_text(&w, "1.0");
-    jsonw_key(&w, "added_tokens");
-    jsonw_array(&w);
+    jsonw_member_text(&w, "version", "1.0");
+    jsonw_member_array(&w, "added_tokens");
     for (int i = 0; i < SYNTH_TEXT_ADDED; i++) write_added(&w, first + i, i, true);
     jsonw_end_array(&w);
-    jsonw_key(&w, "normalizer");
-    jsonw_raw(&w, STR("{\"type\":\"NFC\"}"));
-    jsonw_key(&w, "pre_tokenizer");
-    jsonw_raw(&w, STR("{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
-                      "\"Regex\":"));
+    jsonw_member_raw(&w, "normalizer", "{\"type\":\"NFC\"}");
+    jsonw_member_raw(&w, "pre_tokenizer",
+                     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
+                     "\"Regex\":");
     buf_char(out, '"');
     jsonw_escape(out, str_from(split));
     buf_text(out, "\"},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":\"ByteLevel\",\"add_"
                   "prefix_space\":"
                   "false,\"trim_offsets\":false,\"use_regex\":false}]}");
-    jsonw_key(&w, "decoder");
-    jsonw_raw(&w, STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
-                      "\"use_regex\":true}"));
-    jsonw_key(&w, "model");
-    jsonw_object(&w);
-    jsonw_key(&w, "type");
-    jsonw_text(&w, "BPE");
+    jsonw_member_raw(&w, "decoder",
+                     "{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
+                     "\"use_regex\":true}");
+    jsonw_member_object(&w, "model");
+    jsonw_member_text(&w, "type", "BPE");
     jsonw_key(&w, "vocab");
     write_vocabulary(&w, first);
-    jsonw_key(&w, "merges");
-    jsonw_raw(&w, STR("[]"));
+    jsonw_member_raw(&w, "merges", "[]");
     jsonw_end_object(&w);
     jsonw_end_object(&w);
 }
@@ -124,16 +109,11 @@ static void write_tokenizer_config(buf *out, int32_t first, int max_positions)
     jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "tokenizer_class");
-    jsonw_text(&w, "Qwen2Tokenizer");
-    jsonw_key(&w, "eos_token");
-    jsonw_text(&w, "<|im_end|>");
-    jsonw_key(&w, "pad_token");
-    jsonw_text(&w, "<|endoftext|>");
-    jsonw_key(&w, "model_max_length");
-    jsonw_i64(&w, max_positions);
-    jsonw_key(&w, "added_tokens_decoder");
-    jsonw_object(&w);
+    jsonw_member_text(&w, "tokenizer_class", "Qwen2Tokenizer");
+    jsonw_member_text(&w, "eos_token", "<|im_end|>");
+    jsonw_member_text(&w, "pad_token", "<|endoftext|>");
+    jsonw_member_i64(&w, "model_max_length", max_positions);
+    jsonw_member_object(&w, "added_tokens_decoder");
     for (int i = 0; i < SYNTH_TEXT_ADDED; i++) {
         char id[16];
         snprintf(id, sizeof id, "%d", (int)first + i);

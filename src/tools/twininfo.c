@@ -71,34 +71,24 @@ static void write_text(const gguf *g, const summary *s, bool tensors, buf *out)
     }
 }
 
-static void put_number(jsonw *w, const char *key, uint64_t v)
-{
-    jsonw_key(w, key);
-    jsonw_u64(w, v);
-}
-
 static void put_type(jsonw *w, const char *key, uint32_t type)
 {
     char text[32];
-    jsonw_key(w, key);
-    jsonw_text(w, gguf_type_text(type, text, sizeof text));
+    jsonw_member_text(w, key, gguf_type_text(type, text, sizeof text));
 }
 
 static void put_tensors(jsonw *w, const gguf *g)
 {
-    jsonw_key(w, "tensors");
-    jsonw_array(w);
+    jsonw_member_array(w, "tensors");
     for (size_t i = 0; i < g->n_tensors; i++) {
         const gguf_tensor *t = &g->tensors[i];
         jsonw_object(w);
-        jsonw_key(w, "name");
-        jsonw_str(w, t->name);
+        jsonw_member_str(w, "name", t->name);
         put_type(w, "type", t->type);
-        jsonw_key(w, "shape");
-        jsonw_array(w);
+        jsonw_member_array(w, "shape");
         for (int d = 0; d < t->rank; d++) jsonw_i64(w, t->shape[d]);
         jsonw_end_array(w);
-        put_number(w, "bytes", t->bytes);
+        jsonw_member_u64(w, "bytes", t->bytes);
         jsonw_end_object(w);
     }
     jsonw_end_array(w);
@@ -109,25 +99,19 @@ static void write_json(const gguf *g, const summary *s, bool tensors, buf *out)
     jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_key(&w, "kind");
-    jsonw_text(&w, "gguf");
-    jsonw_key(&w, "file");
-    jsonw_text(&w, g->path);
-    jsonw_key(&w, "architecture");
-    jsonw_text(&w, s->architecture);
-    jsonw_key(&w, "rotated");
-    jsonw_bool(&w, s->rotated);
-    put_number(&w, "file_bytes", g->len);
-    put_number(&w, "parameters", (uint64_t)s->weights);
-    jsonw_key(&w, "bits_per_weight");
-    jsonw_fixed(&w, bits_per_weight(s), 4);
-    jsonw_key(&w, "formats");
-    jsonw_array(&w);
+    jsonw_member_text(&w, "kind", "gguf");
+    jsonw_member_text(&w, "file", g->path);
+    jsonw_member_text(&w, "architecture", s->architecture);
+    jsonw_member_bool(&w, "rotated", s->rotated);
+    jsonw_member_u64(&w, "file_bytes", g->len);
+    jsonw_member_u64(&w, "parameters", (uint64_t)s->weights);
+    jsonw_member_fixed(&w, "bits_per_weight", bits_per_weight(s), 4);
+    jsonw_member_array(&w, "formats");
     for (int i = 0; i < s->n_types; i++) {
         jsonw_object(&w);
         put_type(&w, "format", s->types[i].type);
-        put_number(&w, "tensors", (uint64_t)s->types[i].tensors);
-        put_number(&w, "bytes", s->types[i].bytes);
+        jsonw_member_u64(&w, "tensors", (uint64_t)s->types[i].tensors);
+        jsonw_member_u64(&w, "bytes", s->types[i].bytes);
         jsonw_end_object(&w);
     }
     jsonw_end_array(&w);

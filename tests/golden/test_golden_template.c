@@ -142,10 +142,8 @@ static json_doc *with_tokens(const json_node *row)
     buf_init(&b, 1 << 24);
     jsonw_init(&w, &b);
     jsonw_object(&w);
-    jsonw_key(&w, "eos_token");
-    jsonw_text(&w, "<|im_end|>");
-    jsonw_key(&w, "pad_token");
-    jsonw_text(&w, "<|endoftext|>");
+    jsonw_member_text(&w, "eos_token", "<|im_end|>");
+    jsonw_member_text(&w, "pad_token", "<|endoftext|>");
     str key;
     const json_node *value;
     for (void *it = NULL; json_each(json_get(row, "variables"), &it, &key, &value);) {

@@ -175,3 +175,30 @@ TEST(node_writes_what_was_read)
     buf_free(&out);
     json_free(doc);
 }
+
+TEST(members_are_a_key_and_a_value)
+{
+    buf out;
+    jsonw w;
+    buf_init(&out, 1 << 10);
+    jsonw_init(&w, &out);
+    jsonw_object(&w);
+    jsonw_member_text(&w, "text", "x");
+    jsonw_member_text(&w, "none", NULL);
+    jsonw_member_str(&w, "str", STR(""));
+    jsonw_member_i64(&w, "i64", -1);
+    jsonw_member_u64(&w, "u64", UINT64_MAX);
+    jsonw_member_f64(&w, "f64", 0.5);
+    jsonw_member_fixed(&w, "fixed", 0.5, 3);
+    jsonw_member_bool(&w, "bool", true);
+    jsonw_member_raw(&w, "raw", "[1]");
+    jsonw_member_object(&w, "object");
+    jsonw_member_array(&w, "array");
+    jsonw_end_array(&w);
+    jsonw_end_object(&w);
+    jsonw_end_object(&w);
+    EXPECT_STR(out.ptr, "{\"text\":\"x\",\"none\":null,\"str\":\"\",\"i64\":-1,"
+                        "\"u64\":18446744073709551615,\"f64\":0.5,\"fixed\":0.500,"
+                        "\"bool\":true,\"raw\":[1],\"object\":{\"array\":[]}}");
+    buf_free(&out);
+}

@@ -78,8 +78,7 @@ static int right_drafts(recorder *r, const int32_t *ids, int at, int n, int bloc
 
 static void put_ids(jsonw *w, const char *key, const int32_t *ids, int n)
 {
-    jsonw_key(w, key);
-    jsonw_array(w);
+    jsonw_member_array(w, key);
     for (int i = 0; i < n; i++) jsonw_i64(w, ids[i]);
     jsonw_end_array(w);
 }
@@ -97,14 +96,11 @@ static void trace(recorder *r, const answer *a, str kind, jsonw *w)
         feed(r, a->ids[at]);
     }
     jsonw_object(w);
-    jsonw_key(w, "kind");
-    jsonw_str(w, kind);
+    jsonw_member_str(w, "kind", kind);
     put_ids(w, "prompt", a->ids, a->n_prompt);
     put_ids(w, "output", a->ids + a->n_prompt, a->n);
-    jsonw_key(w, "thought");
-    jsonw_i64(w, a->thought);
-    jsonw_key(w, "right");
-    jsonw_array(w);
+    jsonw_member_i64(w, "thought", a->thought);
+    jsonw_member_array(w, "right");
     for (int b = 2; b <= MOST; b++) jsonw_str(w, (str){ right[b], (size_t)a->n });
     jsonw_end_array(w);
     jsonw_end_object(w);
@@ -194,8 +190,7 @@ static double append_pass(recorder *r, int rows)
 
 static void put_quickest(jsonw *w, const char *name, double (*t)[TURNS], int from, int to)
 {
-    jsonw_key(w, name);
-    jsonw_array(w);
+    jsonw_member_array(w, name);
     for (int n = from; n <= to; n++) {
         qsort(t[n], TURNS, sizeof t[n][0], by_value);
         jsonw_fixed(w, t[n][0], 2);
