@@ -20,17 +20,13 @@ PLAIN_COUNTS(STRIP, TILE_A2, , w->group)
 PLAIN_COUNTS(STRIP, TILE_A4, , w->group)
 PLAIN_COUNTS(STRIP, TILE_A8, , w->group)
 PLAIN_COUNTS(STRIP, TILE_E4, , 32)
-PLAIN_COUNTS(STRIP, TILE_A4, _64, 64) /* of drafters */
-PLAIN_COUNTS(STRIP, TILE_A8, _64, 64)
+ALL_COUNTS(STRIP, TILE_A8, _64, 64) /* of drafters */
 static strip_fn *const plain_strips[][sizeof plain_counts / sizeof *plain_counts] = {
     { PLAIN_COUNTS(NAME, TILE_T2, ) }, { PLAIN_COUNTS(NAME, TILE_A2, ) },
     { PLAIN_COUNTS(NAME, TILE_A4, ) }, { PLAIN_COUNTS(NAME, TILE_A8, ) },
     { PLAIN_COUNTS(NAME, TILE_E4, ) },
 };
-static strip_fn *const drafter_strips[][sizeof plain_counts / sizeof *plain_counts] = {
-    { PLAIN_COUNTS(NAME, TILE_A4, _64) },
-    { PLAIN_COUNTS(NAME, TILE_A8, _64) },
-};
+static strip_fn *const drafter8_strips[] = { ALL_COUNTS(NAME, TILE_A8, _64) };
 
 MANY_STRIP(TILE_T2, 32)
 MANY_STRIP(TILE_T2, 64)
@@ -47,31 +43,40 @@ static many_fn *many_for(const tile_matrix *w)
 }
 static strip_fn *few_for(const tile_matrix *w, int rows)
 {
-    const bool drafter = w->group == 64 && (w->type == TILE_A4 || w->type == TILE_A8);
-    int c = 0;
-    if (w->type == TILE_T2 && w->group == 128) return king_few(rows);
-    while (plain_counts[c] < rows) c++;
-    return drafter ? drafter_strips[w->type == TILE_A8][c] : plain_strips[w->type][c];
+    if (w->type == TILE_T2 && w->group == 128) return for_rows(king_strips, all_counts, rows);
+    if (w->type == TILE_A4 && w->group == 64) return for_rows(drafter4_strips, all_counts, rows);
+    if (w->type == TILE_A8 && w->group == 64) return for_rows(drafter8_strips, all_counts, rows);
+    return for_rows(plain_strips[w->type], plain_counts, rows);
 }
 /* ---- float activations ---- */
 
-/* four of the codes of a lane as values */
-INLINE __m512 code_values(tile_type t, __m512i plane, int j)
+/* What the codes stand for, by the low four bits of a lane. Codes of two bits repeat. */
+INLINE __m512 value_table(tile_type t)
 {
-    const __m512i code =
-        _mm512_and_si512(_mm512_srli_epi32(plane, (unsigned)(8 * j)), _mm512_set1_epi32(255));
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(code, _mm512_set1_epi32(code_offset(t))));
+    const __m512 nibbles = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512 e2m1_twice =
+        _mm512_setr_ps(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+    const __m512 pairs = _mm512_setr_ps(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
+    return t == TILE_A4   ? nibbles
+           : t == TILE_E4 ? e2m1_twice
+           : t == TILE_A2 ? pairs
+                          : _mm512_sub_ps(pairs, _mm512_set1_ps(1));
+}
+/* The values of the codes at bit `bit` of every lane: of up to four bits a look-up, which sees no
+ * others; of eight the code itself. */
+INLINE __m512 code_values(tile_type t, __m512 table, __m512i codes, int bit)
+{
+    if (bit) codes = _mm512_srli_epi32(codes, (unsigned)bit);
+    if (t == TILE_A8) return _mm512_cvtepi32_ps(_mm512_and_si512(codes, _mm512_set1_epi32(255)));
+    return _mm512_permutexvar_ps(codes, table);
 }
 INLINE __m512 quad_end(const __m512 *p)
 {
     return _mm512_add_ps(_mm512_add_ps(p[0], p[1]), _mm512_add_ps(p[2], p[3]));
 }
-/* quad sum of a group of x */
-INLINE float quad_sum(const float *x, int n)
+INLINE float quad_value(__m128 u)
 {
-    __m128 u = _mm_setzero_ps();
     float p[4];
-    for (int k = 0; k < n; k += 4) u = _mm_add_ps(u, _mm_loadu_ps(x + k));
     _mm_storeu_ps(p, u);
     return (p[0] + p[1]) + (p[2] + p[3]);
 }
@@ -79,35 +84,41 @@ INLINE void strip_codes(tile_type type, int rows, const tile_matrix *w, const fl
                         size_t stride, int strip)
 {
     enum { MOST = 4 };
-    const int group = w->group, planes = plane_count(type);
+    const int group = w->group, planes = plane_count(type), bits = code_bits(type);
+    const size_t n_in = (size_t)w->n_in;
     const uint8_t *tile = w->data + (size_t)strip * w->strip_bytes;
+    const __m512 table = value_table(type);
     __m512 acc[MOST];
     for (int m = 0; m < rows; m++) acc[m] = _mm512_setzero_ps();
-    for (int at = 0; at < w->n_in; at += group, tile += w->tile_bytes) {
+    for (int at = 0; at < w->n_in; at += group, tile += w->tile_bytes, x += group) {
         __m512 n[MOST][4];
+        __m128 u[MOST]; /* the quad sum of x alone */
         const uint8_t *codes = tile;
-        for (int m = 0; m < rows; m++)
-            for (int j = 0; j < 4; j++) n[m][j] = _mm512_setzero_ps();
-        for (int k = 0; k < group; k += 4 * planes, codes += 64) {
-            __m512i plane[4];
-            unpack(type, 1, codes, plane);
-            for (int p = 0; p < planes; p++)
-                for (int j = 0; j < 4; j++) {
-                    const __m512 c = code_values(type, plane[p], j);
-                    for (int m = 0; m < rows; m++) {
-                        const float v =
-                            x[(size_t)m * (size_t)w->n_in + (size_t)(at + k + 4 * p + j)];
-                        n[m][j] = _mm512_fmadd_ps(c, _mm512_set1_ps(v), n[m][j]);
-                    }
-                }
-        }
-        const __m512 d = type == TILE_E4 ? load_e8m0(codes) : load_scales(w->scale_type, codes, 0);
         for (int m = 0; m < rows; m++) {
-            acc[m] = _mm512_fmadd_ps(d, quad_end(n[m]), acc[m]);
-            if (!is_affine(type)) continue;
-            const float u = quad_sum(x + (size_t)m * (size_t)w->n_in + (size_t)at, group);
-            acc[m] =
-                _mm512_fmadd_ps(load_scales(w->scale_type, codes, 16), _mm512_set1_ps(u), acc[m]);
+            u[m] = _mm_setzero_ps();
+            for (int j = 0; j < 4; j++) n[m][j] = _mm512_setzero_ps();
+        }
+        for (int k = 0; k < group; codes += 64) {
+            const __m512i v = _mm512_loadu_si512(codes);
+            fetch(codes);
+            for (int p = 0; p < planes; p++, k += 4) {
+                for (int m = 0; m < rows; m++)
+                    if (is_affine(type))
+                        u[m] = _mm_add_ps(u[m], _mm_loadu_ps(x + (size_t)m * n_in + k));
+                for (int j = 0; j < 4; j++) {
+                    const __m512 c = code_values(type, table, v, 8 * j + bits * p);
+                    for (int m = 0; m < rows; m++)
+                        n[m][j] = _mm512_fmadd_ps(
+                            c, _mm512_set1_ps(x[(size_t)m * n_in + (size_t)(k + j)]), n[m][j]);
+                }
+            }
+        }
+        fetch(codes);
+        const scales s = load_tile_scales(type, w, codes);
+        for (int m = 0; m < rows; m++) {
+            acc[m] = _mm512_fmadd_ps(s.d, quad_end(n[m]), acc[m]);
+            if (is_affine(type))
+                acc[m] = _mm512_fmadd_ps(s.bias, _mm512_set1_ps(quad_value(u[m])), acc[m]);
         }
     }
     for (int m = 0; m < rows; m++) store_outputs(w, strip, y + (size_t)m * stride, acc[m]);
