@@ -1,6 +1,7 @@
 /* The public header on the small pair: what users of other programs ran into, each case named by
  * its number. */
 #include "base/clock.h"
+#include "base/digest.h"
 #include "nugget.h"
 
 #define DRAFTER NUGGET "/drafter-q8"
@@ -596,6 +597,53 @@ TEST(what_is_not_supported_is_refused_by_name)
     mo.drafter = NULL;
     mo.mode = "f64";
     EXPECT_INT(ingot_model_open(&m, &mo, &e), INGOT_E_ARG);
+}
+
+TEST(a_prompt_is_one_thing_and_of_known_ids)
+{
+    rig r = rig_open(1);
+    ingot_model_info info;
+    ingot_error e;
+    ingot_request *q = NULL;
+    const ingot_sampling s = greedy(1);
+    ingot_model_get_info(r.m, &info);
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    EXPECT_INT(ingot_submit(&q, r.g, &p, &s, &e), INGOT_E_ARG);
+    p.tokens = r.ids;
+    p.n_tokens = 1;
+    r.ids[0] = info.n_token;
+    EXPECT_INT(ingot_submit(&q, r.g, &p, &s, &e), INGOT_E_ARG);
+    r.ids[0] = -1;
+    EXPECT_INT(ingot_submit(&q, r.g, &p, &s, &e), INGOT_E_ARG);
+    r.ids[0] = info.n_token - 1;
+    nugget_result out;
+    nugget_run(r.g, &p, &s, &out);
+    nugget_free(&out);
+    p.text = "a";
+    p.text_len = 1;
+    EXPECT_INT(ingot_submit(&q, r.g, &p, &s, &e), INGOT_E_ARG);
+    EXPECT(strstr(e.text, "found 2 of text, tokens, messages"));
+    rig_close(&r);
+}
+
+/* Its hash is SHA-256 over its ids, four bytes each, the lowest first. */
+TEST(the_hash_is_that_of_the_ids)
+{
+    rig r = rig_open(1);
+    const ingot_prompt p = nugget_prompt(2, r.ids, 512);
+    const ingot_sampling s = greedy(24);
+    nugget_result out;
+    uint8_t bytes[24 * 4];
+    char want[65];
+    error e;
+    nugget_run(r.g, &p, &s, &out);
+    EXPECT(out.n > 0 && out.n <= 24);
+    for (int i = 0; i < out.n; i++)
+        for (int k = 0; k < 4; k++) bytes[4 * i + k] = (uint8_t)(out.ids[i] >> 8 * k);
+    EXPECT_OK(digest_sha256(bytes, 4 * (size_t)out.n, want, &e), e);
+    EXPECT_STR(out.usage.sha256, want);
+    nugget_free(&out);
+    rig_close(&r);
 }
 
 /* Another call would follow or text; the request ends with its first call. */

@@ -78,9 +78,14 @@ class Responses(harness.Case):
         self.assertEqual(after.instructions, "Be brief.")
 
     def test_history_is_the_same_prompt_as_in_a_chat(self):
+        self.history({"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "add"}]})
+
+    def test_a_summary_stands_for_a_thought_that_is_not_sent(self):
+        self.history({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "add"}]})
+
+    def history(self, thought):
         items = [{"role": "developer", "content": "Be brief."}, {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "2+3?"}]},
-                 {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "add"}]},
-                 {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I add.", "annotations": []}]},
+                 thought, {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I add.", "annotations": []}]},
                  {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": "{\"city\":\"A\"}"},
                  {"type": "function_call", "call_id": "c2", "name": "get_weather", "arguments": "{\"city\":\"B\"}"},
                  {"type": "function_call_output", "call_id": "c1", "output": "5"},

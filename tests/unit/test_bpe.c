@@ -97,6 +97,17 @@ TEST(an_entry_without_a_merge_is_not_produced)
     bpe_free(&b);
 }
 
+/* "a b" is possible before "bc" takes its right side; what is possible then comes in its turn. */
+TEST(a_merge_that_became_another_waits_for_its_rank)
+{
+    bpe b;
+    make(&b, (const char *[]){ "bc", "ab", "bcd", "abc", NULL },
+         (const char *[]){ "b c", "a b", "bc d", "a bc", NULL });
+    expect(&b, "abcd", "a bcd");
+    expect(&b, "abc", "abc");
+    bpe_free(&b);
+}
+
 /* Merges the leftmost pair of lowest rank once; parts lie between cuts[0..*n]. False: there is
  * none. */
 static bool merge_once(str text, size_t *cuts, int *n, const char *const *merges)

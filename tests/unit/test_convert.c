@@ -277,6 +277,32 @@ static int entries(const char *folder)
 
 /* What the reader of packs refuses once everything is written is taken away again, and the same
  * command can be given again. */
+/* 1 normal, 3 control, 4 user defined, 5 unused: the numbers of the format. */
+TEST(tokens_have_their_kinds)
+{
+    const kit k = kit_new(NULL), source = kit_new("king-tiny");
+    error e = { 0 };
+    convert_report r;
+    const convert_options o = { 0 };
+    kit_write(&source, "tokenizer.json",
+              STR("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},"
+                  "\"added_tokens\":[{\"id\":2,\"content\":\"<|end|>\",\"special\":true},"
+                  "{\"id\":3,\"content\":\"<think>\",\"special\":false}]}"));
+    EXPECT_OK(convert_to_gguf(source.folder, kit_path(&k, "a.gguf"), &o, &r, &e), e);
+    gguf g;
+    EXPECT_OK(gguf_open(&g, kit_path(&k, "a.gguf"), &e), e);
+    const gguf_value *kinds = gguf_find(&g, "tokenizer.ggml.token_type");
+    static const int64_t want[] = { 1, 1, 3, 4, 5 };
+    for (uint64_t i = 0; i < 5; i++) {
+        int64_t kind;
+        EXPECT(kinds && gguf_i64(kinds, i, &kind));
+        EXPECT_INT(kind, want[i]);
+    }
+    gguf_close(&g);
+    kit_free(&source);
+    kit_free(&k);
+}
+
 TEST(a_refused_pack_does_not_stay)
 {
     const kit k = kit_new(NULL), text = kit_new("king-tiny");

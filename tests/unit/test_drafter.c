@@ -1,5 +1,6 @@
 /* Drafter: splits, companions, late starts, refusals, noise. Values:
  * tests/golden/test_golden_drafter.c. */
+#include "model/selector.h"
 #include "model_fixture.h"
 #include "packkit.h"
 
@@ -106,10 +107,10 @@ static void everywhere(void (*check)(pair *v))
 static void check_splits(pair *v)
 {
     rng r = { 3 };
-    draft_state *s = context_new(v), *split = context_new(v);
+    draft_state *split = context_new(v);
     shown want, got;
     for (int n = 1; n <= CONTEXT; n += 1 + (int)rng_below(&r, 9)) {
-        drafter_state_reset(s, 0);
+        draft_state *s = context_new(v); /* nothing of a longer one is left in it */
         drafter_state_reset(split, 0);
         append(v, s, 0, n);
         draft(v, s, 77, 8, &want);
@@ -121,8 +122,8 @@ static void check_splits(pair *v)
         }
         draft(v, split, 77, 8, &got);
         expect_same(&want, &got);
+        drafter_state_free(s);
     }
-    drafter_state_free(s);
     drafter_state_free(split);
 }
 
@@ -208,6 +209,11 @@ TEST(contexts_copy_and_travel_as_bytes)
         EXPECT_INT(drafter_state_read(read, get_bytes, &b, &e), E_FORMAT);
         memcpy(b.p + 8 * field, &old, 8);
     }
+    const int64_t beyond = 51, zero = 0; /* a first position behind the last */
+    memcpy(b.p + 8 * 2, &beyond, 8);
+    b.at = 0;
+    EXPECT_INT(drafter_state_read(read, get_bytes, &b, &e), E_FORMAT);
+    memcpy(b.p + 8 * 2, &zero, 8);
     b.at = 0;
     b.n--;
     EXPECT_INT(drafter_state_read(read, get_bytes, &b, &e), E_FORMAT);
@@ -410,6 +416,36 @@ TEST(drafts_follow_the_noise_of_the_sampler)
     }
     EXPECT(differ > 20);
     drafter_state_free(s);
+    pair_close(&v);
+}
+
+/* Where the cap makes all candidates alike, the one of the lowest id is taken, not the first. */
+TEST(ties_go_to_the_lowest_id)
+{
+    enum { N = 1024, RANK = 64 };
+    pair v;
+    selector s;
+    weights w;
+    error e;
+    static float logits[N], g[RANK], room[2 * RANK];
+    int32_t ids[TOP];
+    float values[TOP], scores[TOP];
+    pair_open(&v, PACKS "drafter-tiny-bf16", COMPUTE_INT8);
+    weights_init(&w);
+    EXPECT_OK(selector_plan(&s, &w, v.p, drafter_get_config(v.d), &e), e);
+    for (int i = 0; i < N; i++) logits[i] = (float)(100 + i / 2);
+    const selector_row row = { .logits = logits,
+                               .n_vocab = N,
+                               .multiplier = 1,
+                               .cap = 1,
+                               .g = g, /* 0: what usually follows does not matter */
+                               .ids = ids,
+                               .values = values,
+                               .scores = scores };
+    EXPECT_INT(selector_pick(&s, v.f.c, &row, room), 1016);
+    EXPECT_INT(ids[0], 1022); /* of two equals at the top */
+    for (int i = 0; i < TOP; i++) EXPECT(scores[i] == 1);
+    weights_free(&w);
     pair_close(&v);
 }
 

@@ -227,6 +227,21 @@ TEST(files_go_to_a_plain_folder_when_asked)
     stop_server(&f);
 }
 
+/* The links of the shared layout are relative: one step up more for each folder. */
+TEST(files_in_folders_are_linked_from_there)
+{
+    hub_fixture f = start_server(NULL, "3000");
+    char folder[CACHE_MAX_PATH];
+    error e = { 0 };
+    static const char *const all[] = { "*" };
+    const hub_options o = { .retry_ms = 1, .include = all, .n_include = 1 };
+    EXPECT_OK(hub_pull("good/deep", &o, folder, sizeof folder, &e), e);
+    buf b = kit_read(kit_path(&f.k, "hub/models--good--deep/snapshots/" COMMIT "/a/b/c.json"));
+    EXPECT(str_eq(buf_view(&b), STR("[1]")));
+    buf_free(&b);
+    stop_server(&f);
+}
+
 /* ---- servers that misbehave ---- */
 
 TEST(cut_connections_are_taken_up_again)

@@ -387,6 +387,55 @@ TEST(chat_answers_a_prompt_a_line)
     EXPECT_INT(run("chat --quiet" KING " <<'X'\n/nonsense\nX\n"), 2);
 }
 
+/* The first token comes out of the prompt's last row: the steps make the others. */
+TEST(stats_count_what_the_steps_made)
+{
+    int tokens, steps;
+    double per_step;
+    EXPECT_INT(run("generate --quiet --stats --no-thinking --block 4 -n 12 -p 'What is 2 + 4?'" KING
+                   " --drafter " NUGGET "drafter-q8"),
+               0);
+    const char *generated = strstr(err, "generated "), *drafting = strstr(err, "drafting ");
+    EXPECT(generated && sscanf(generated, "generated %d tokens", &tokens) == 1);
+    EXPECT(drafting &&
+           sscanf(drafting, "drafting %d steps, %lf tokens per step", &steps, &per_step) == 2);
+    EXPECT(tokens > 1 && fabs(per_step * steps - (tokens - 1)) <= 0.005 * steps + 1e-9);
+}
+
+TEST(without_a_drafter_the_shipped_one_is_not_used)
+{
+    unsetenv("INGOT_KING");
+    unsetenv("INGOT_DRAFTER");
+    EXPECT_INT(run("generate --quiet --json --block 4 -n 8 -p 'What is 2 + 4?'"), 0);
+    EXPECT(!strstr(out, "\"drafted\":0,"));
+    EXPECT_INT(run("generate --quiet --json --no-drafter --no-copy -n 8 -p 'What is 2 + 4?'"), 0);
+    EXPECT(strstr(out, "\"drafted\":0,"));
+}
+
+/* What was refused is no part of the conversation; lines may end as on other systems. */
+TEST(a_refused_turn_leaves_no_trace)
+{
+    static char want[1 << 12];
+#define CHAT "chat --quiet --context 64 --max-tokens 8 --no-thinking" KING
+    EXPECT_INT(run(CHAT " <<'X'\nHello!\n/save plain.json\nX\n"), 0);
+    read_back("plain.json", want, sizeof want);
+    EXPECT(strstr(want, "Hello!"));
+    EXPECT(system("for i in $(seq 100); do printf 'word '; done > turns;"
+                  "printf '\\nHello!\\r\\n/save long.json\\r\\n' >> turns") == 0);
+    EXPECT(run(CHAT " < turns") != 0);
+    EXPECT(strstr(err, "hint: /reset"));
+    read_back("long.json", out, sizeof out);
+    EXPECT_STR(out, want);
+}
+
+TEST(a_block_of_lines_holds_no_carriage_returns)
+{
+    EXPECT_INT(system("printf '\"\"\"a\\r\\nb\"\"\"\\r\\n/save block.json\\r\\n' > turns"), 0);
+    EXPECT_INT(run("chat --quiet --max-tokens 1 --no-thinking" KING " < turns"), 0);
+    read_back("block.json", out, sizeof out);
+    EXPECT(strstr(out, "\"a\\nb\""));
+}
+
 static void near(const tensor *a, const tensor *b, double tolerance)
 {
     EXPECT(a && b);
@@ -439,6 +488,14 @@ TEST(capture_holds_the_reference_logits)
     unlink("ingot-test-ids.json");
 }
 
+static void expect_part(const safetensors *part, const safetensors *all)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        const tensor *t = &part->tensors[i], *w = safetensors_find(all, t->name);
+        EXPECT(w && w->bytes == t->bytes && memcmp(w->data, t->data, t->bytes) == 0);
+    }
+}
+
 /* Answers come with the hidden states of the chosen layers, in shards that are the whole; a drafter
  * changes nothing, and the tables are embedding and head without their rotation. */
 TEST(capture_answers_prompts)
@@ -462,10 +519,19 @@ TEST(capture_answers_prompts)
                0);
     EXPECT_OK(safetensors_open(&part, "part.safetensors", &e), e);
     EXPECT_INT(part.count, 2 * 4);
-    for (size_t i = 0; i < part.count; i++) {
-        const tensor *t = &part.tensors[i], *w = safetensors_find(&all, t->name);
-        EXPECT(w && w->bytes == t->bytes && memcmp(w->data, t->data, t->bytes) == 0);
-    }
+    expect_part(&part, &all);
+    safetensors_close(&part);
+    safetensors_close(&all);
+    /* drawn with the seed of its line, whatever is asked beside it */
+    EXPECT_INT(run(ASK " --temp 2 --seed 5 --no-drafter --out all.safetensors"), 0);
+    EXPECT_INT(run(ASK " --temp 2 --seed 5 --no-drafter --shard 1/2 --out part.safetensors"), 0);
+    EXPECT_OK(safetensors_open(&all, "all.safetensors", &e), e);
+    EXPECT_OK(safetensors_open(&part, "part.safetensors", &e), e);
+    expect_part(&part, &all);
+    safetensors_close(&part);
+    safetensors_close(&all);
+    EXPECT_INT(run(ASK " --no-drafter --out all.safetensors"), 0);
+    EXPECT_OK(safetensors_open(&all, "all.safetensors", &e), e);
     /* the answer of `generate`, and the token that ended it */
     const tensor *ids = safetensors_find(&all, STR("seq1.tokens"));
     const tensor *answer = safetensors_find(&all, STR("seq1.answer"));
@@ -494,7 +560,6 @@ TEST(capture_answers_prompts)
     EXPECT_STR(safetensors_metadata(&tables, "layers"), "4");
     EXPECT_STR(safetensors_metadata(&tables, "king"), safetensors_metadata(&all, "king"));
     safetensors_close(&tables);
-    safetensors_close(&part);
     safetensors_close(&all);
 }
 

@@ -1,6 +1,9 @@
 /* Quantized packs against those that MLX wrote (tests/golden/packs), byte for byte. */
+#include <math.h>
+
 #include "packkit.h"
 #include "tools/quantize.h"
+#include "tools/synth.h"
 
 static quantize_options options(quant_mode mode, int bits, int group)
 {
@@ -191,6 +194,48 @@ TEST(threads_do_not_change_the_bytes)
     run(KIT_PACKS "drafter-tiny-bf16", kit_path(&k, "five"), &o, &r);
     expect_same_tensors(kit_path(&k, "five/model.safetensors"),
                         kit_path(&k, "one/model.safetensors"));
+    kit_free(&k);
+}
+
+/* Codebooks of 68,000 rows are written in two parts: a row of the second is that of its values. */
+TEST(large_matrices_are_written_in_parts)
+{
+    enum { ROW = 67890, RANK = 64 };
+    const kit k = kit_new(NULL);
+    error e = { 0 };
+    quantize_options o = options(QUANT_AFFINE, 8, 64);
+    quantize_report r;
+    char shape[512];
+    kit_write(&k, "shape.json",
+              STR("{\"kind\":\"drafter\",\"hidden_size\":128,\"vocab_size\":68000,"
+                  "\"num_hidden_layers\":1,\"intermediate_size\":128,\"head_dim\":32,"
+                  "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"sliding_window\":32,"
+                  "\"block_size\":4,\"mask_token_id\":9,\"conv_group_size\":64,"
+                  "\"selector_rank\":64,\"selector_top_k\":4,\"num_target_layers\":2,"
+                  "\"target_layer_ids\":[1],\"bits\":16}"));
+    snprintf(shape, sizeof shape, "%s", kit_path(&k, "shape.json"));
+    EXPECT_OK(synth_write(kit_path(&k, "big"), &(synth_options){ .shape = shape }, &e), e);
+    char source[512];
+    snprintf(source, sizeof source, "%s", kit_path(&k, "big"));
+    run(source, kit_path(&k, "q8"), &o, &r);
+    pack *big, *q8;
+    matrix want, got;
+    float x[RANK], y[RANK], low = 0, high = 0;
+    static const char name[] = "candidate_selector.successor_codebook";
+    EXPECT_OK(pack_open(&big, source, NULL, &e), e);
+    EXPECT_OK(pack_open(&q8, kit_path(&k, "q8"), NULL, &e), e);
+    EXPECT_OK(pack_matrix(big, name, 68000, RANK, &want, &e), e);
+    EXPECT_OK(pack_matrix(q8, name, 68000, RANK, &got, &e), e);
+    EXPECT(got.format.bits == 8);
+    matrix_row_f32(&want, ROW, DTYPE_F32, x);
+    matrix_row_f32(&got, ROW, DTYPE_F32, y);
+    for (int i = 0; i < RANK; i++) {
+        if (x[i] < low) low = x[i];
+        if (x[i] > high) high = x[i];
+    }
+    for (int i = 0; i < RANK; i++) EXPECT(fabsf(x[i] - y[i]) <= (high - low) / 100);
+    pack_close(big);
+    pack_close(q8);
     kit_free(&k);
 }
 

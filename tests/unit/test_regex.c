@@ -49,6 +49,7 @@ TEST(pieces)
     expect_pieces("(?<=a)b|(?>c+)|(d)(?:e)(?=f)(?<!x)", STR("abccdef"), "a|b|cc|de|f");
     expect_pieces("[\\]\\-x]+", STR("a]-xb"), "a|]-x|b");
     expect_pieces("]", STR("a]"), "a|]");
+    expect_pieces("[\\s-]+", STR("a -b"), "a| -|b"); /* a last hyphen is no range */
 }
 
 TEST(dot_stops_at_a_line_feed_only)

@@ -7,7 +7,9 @@
 static const char TOOLS[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{"
     "\"a\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"},\"o\":{\"type\":\"object\"},"
-    "\"x\":{\"type\":\"number\"},\"any\":{},\"m\":{\"type\":[\"integer\",\"null\"]}}}}},"
+    "\"x\":{\"type\":\"number\"},\"any\":{},\"m\":{\"type\":[\"integer\",\"null\"]},"
+    "\"all\":{\"allOf\":[{\"type\":\"integer\"}]},"
+    "\"one\":{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"boolean\"}]}}}}},"
     "{\"name\":\"bare\"}]";
 
 static json_doc *parse(const char *text)
@@ -166,6 +168,8 @@ TEST(numbers)
     xml("m", "NULL", "null");
     xml("any", "12", "\"12\"");
     xml("undeclared", "{}", "\"{}\"");
+    xml("all", "5", "5");
+    xml("one", "true", "true");
 }
 
 TEST(white_space_around_parts)

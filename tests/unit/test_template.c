@@ -204,6 +204,11 @@ TEST(python_meaning)
     expect("{{ strftime_now('%Y-%m-%d %H:%M:%S %A %j') }}", "{}",
            "1970-01-01 00:00:00 Thursday 001");
     expect("{% for i in [3, 1] %}{{ a }}{% set a = i %}{{ a }} {% endfor %}", "{}", "3 1 ");
+    expect("{{ l|sort(attribute='k')|map(attribute='n')|join }}"
+           " {{ l|sort(attribute='k', reverse=true)|map(attribute='n')|join }}",
+           "{\"l\": [{\"k\": 1, \"n\": \"a\"}, {\"k\": 1, \"n\": \"b\"}, {\"k\": 0, \"n\": \"c\"},"
+           " {\"k\": 1, \"n\": \"d\"}]}",
+           "cabd abdc"); /* stable, in both directions */
     expect("{{ '%-5s|%+d|%x|%.3e|%%' % ('ab', 5, 255, 12345.678) }}", "{}",
            "ab   |+5|ff|1.235e+04|%");
     expect("{{ '{:^7}|{:>+6.2f}|{:,}'.format('mid', 3.14159, 1234567) }}", "{}",

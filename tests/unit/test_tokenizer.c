@@ -157,6 +157,17 @@ TEST(longest_added_token_wins)
     tokenizer_close(t);
 }
 
+TEST(a_single_word_is_no_part_of_one)
+{
+    tokenizer *t = open_tiny(
+        &(tiny){ .added = "[{\"id\":300,\"content\":\"<w>\",\"single_word\":true}]" }, NULL);
+    expect_ids(t, STR("<w>"), TOKENIZER_ALL, "300");
+    expect_ids(t, STR("-<w>-"), TOKENIZER_ALL, "45 300 45");
+    expect_ids(t, STR("b<w>"), TOKENIZER_ALL, "98 60 119 62");
+    expect_ids(t, STR("<w>b"), TOKENIZER_ALL, "60 119 62 98");
+    tokenizer_close(t);
+}
+
 /* The reference library finds tokens within white space that another swallowed (checked with it).
  */
 TEST(tokens_of_white_space)
