@@ -518,6 +518,34 @@ TEST(K3_K4_neon_matmuls)
 {
     matmuls(tier("neon"));
 }
+TEST(K3_i8mm_functions)
+{
+    functions(tier("i8mm"));
+}
+TEST(K3_i8mm_rows)
+{
+    rows(tier("i8mm"));
+}
+TEST(K3_i8mm_rotation_and_quantization)
+{
+    rotation_and_quantization(tier("i8mm"));
+}
+TEST(K3_i8mm_convolutions)
+{
+    convolutions(tier("i8mm"));
+}
+TEST(K3_i8mm_recurrence)
+{
+    recurrence(tier("i8mm"));
+}
+TEST(K3_i8mm_attention)
+{
+    attention(tier("i8mm"));
+}
+TEST(K3_K4_i8mm_matmuls)
+{
+    matmuls(tier("i8mm"));
+}
 TEST(K3_amx_functions)
 {
     functions(tier("amx"));

@@ -144,6 +144,6 @@ extern const cpu_ops ref_ops;
 #if defined(__x86_64__)
 extern const cpu_ops avx2_ops, avxvnni_ops, avx512_ops, gfni_ops, amx_ops;
 #elif defined(__aarch64__)
-extern const cpu_ops neon_ops;
+extern const cpu_ops neon_ops, i8mm_ops;
 #endif
 #endif

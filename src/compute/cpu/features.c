@@ -75,22 +75,29 @@ static unsigned detect(void)
 }
 
 #elif defined(__aarch64__)
-enum { DOT = 1 };
+enum { DOT = 1, I8MM = 2 };
 static const features table[] = {
+    { I8MM | DOT, "i8mm neon ref", { &i8mm_ops, &neon_ops, &ref_ops, NULL } },
     { DOT, "neon ref", { &neon_ops, &ref_ops, NULL } },
     { 0, "ref", { &ref_ops, NULL } },
 };
 #if defined(__linux__)
 static unsigned detect(void)
 {
-    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? DOT : 0;
+    const unsigned have = getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? DOT : 0;
+    return getauxval(AT_HWCAP2) & HWCAP2_I8MM ? have | I8MM : have;
 }
 #elif defined(__APPLE__)
+static bool has(const char *feature)
+{
+    int yes = 0;
+    size_t size = sizeof yes;
+    return sysctlbyname(feature, &yes, &size, NULL, 0) == 0 && yes;
+}
 static unsigned detect(void)
 {
-    int has = 0;
-    size_t size = sizeof has;
-    return sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &size, NULL, 0) == 0 && has ? DOT : 0;
+    const unsigned have = has("hw.optional.arm.FEAT_DotProd") ? DOT : 0;
+    return has("hw.optional.arm.FEAT_I8MM") ? have | I8MM : have;
 }
 #else
 static unsigned detect(void)

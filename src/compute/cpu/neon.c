@@ -1,67 +1,11 @@
 /* neon.c - Armv8.2 with the dot product extension.
  *
- * A 64-byte vector of codes is four registers of four output rows. sdot by element multiplies four
- * codes of each row with four activations: one register of 16 activations serves the planes of a
- * vector. Codes are signed bytes: those of 8 bits have their top bit flipped, and 128 times the sum
- * of the activations is added afterwards. */
+ * sdot by element multiplies four codes of each of four output rows with four activations: one
+ * register of 16 activations serves the planes of a vector. */
 #define QUERIES 6
 #include "compute/cpu/ops.inc"
+#include "compute/cpu/tiles128.inc"
 
-INLINE float32x4_t load_scales(dtype t, const uint8_t *p, int from)
-{
-    if (t == DTYPE_F32) return vreinterpretq_f32_u8(vld1q_u8(p + 4 * from));
-    const uint16x4_t half = vreinterpret_u16_u8(vld1_u8(p + 2 * from));
-    if (t == DTYPE_F16) return vcvt_f32_f16(vreinterpret_f16_u16(half));
-    return vreinterpretq_f32_u32(vshll_n_u16(half, 16));
-}
-/* 2^(e-128), subnormals included: half of 2^(e-127), which is 2^-127 for byte 0 */
-INLINE float32x4_t load_e8m0(const uint8_t *p)
-{
-    uint32_t power[4];
-    for (int i = 0; i < 4; i++) power[i] = p[i] ? (uint32_t)p[i] << 23 : 0x00400000u;
-    return vmulq_f32(vreinterpretq_f32_u32(vld1q_u32(power)), vdupq_n_f32(0.5f));
-}
-INLINE int plane_count(tile_type t)
-{
-    return t == TILE_A8 ? 1 : t == TILE_A4 || t == TILE_E4 ? 2 : 4;
-}
-/* by how much the bytes exceed the codes' values, times minus the sum of activations */
-INLINE int code_offset(tile_type t)
-{
-    return t == TILE_T2 ? 1 : t == TILE_A8 ? -128 : 0;
-}
-INLINE bool is_affine(tile_type t)
-{
-    return t == TILE_A2 || t == TILE_A4 || t == TILE_A8;
-}
-/* codes of four output rows by plane, as signed bytes; e4: twice the value */
-INLINE void unpack(tile_type t, const uint8_t *p, int8x16_t *plane)
-{
-    static const int8_t e2m1_twice[16] = {
-        0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
-    };
-    const uint8x16_t v = vld1q_u8(p);
-    if (t == TILE_A8) {
-        plane[0] = vreinterpretq_s8_u8(veorq_u8(v, vdupq_n_u8(0x80)));
-    } else if (plane_count(t) == 2) {
-        const uint8x16_t low = vandq_u8(v, vdupq_n_u8(15)), high = vshrq_n_u8(v, 4);
-        const int8x16_t table = vld1q_s8(e2m1_twice);
-        plane[0] = t == TILE_E4 ? vqtbl1q_s8(table, low) : vreinterpretq_s8_u8(low);
-        plane[1] = t == TILE_E4 ? vqtbl1q_s8(table, high) : vreinterpretq_s8_u8(high);
-    } else {
-        const uint8x16_t mask = vdupq_n_u8(3);
-        plane[0] = vreinterpretq_s8_u8(vandq_u8(v, mask));
-        plane[1] = vreinterpretq_s8_u8(vandq_u8(vshrq_n_u8(v, 2), mask));
-        plane[2] = vreinterpretq_s8_u8(vandq_u8(vshrq_n_u8(v, 4), mask));
-        plane[3] = vreinterpretq_s8_u8(vshrq_n_u8(v, 6));
-    }
-}
-/* outputs 16 strip + 4 part .. of one row */
-INLINE void store_outputs(const tile_matrix *w, int strip, int part_of, float *y, float32x4_t v)
-{
-    const int at = 16 * strip + 4 * part_of, left = w->n_out - at;
-    if (left > 0) put(y + at, v, part((size_t)left));
-}
 /* Planes of one vector (planes x 4 activations from q) into the sums of four output rows. */
 INLINE int32x4_t dot_planes(int planes, const int8x16_t *plane, const int8_t *q, int32x4_t s)
 {
@@ -109,15 +53,9 @@ INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q
         }
         for (int m = 0; m < rows; m++) {
             const size_t at = first + (size_t)m;
-            const float32x4_t f = vdupq_n_f32(a->scale[at]), u = vdupq_n_f32((float)a->neg_sum[at]);
-            for (int i = 0; i < 4; i++) {
-                const float32x4_t d = type == TILE_E4 ? load_e8m0(codes + 4 * i)
-                                                      : load_scales(w->scale_type, codes, 4 * i);
-                acc[m][i] = v_fma(v_mul(d, f), vcvtq_f32_s32(s[m][i]), acc[m][i]);
-                if (is_affine(type))
-                    acc[m][i] = v_nma(v_mul(load_scales(w->scale_type, codes, 16 + 4 * i), f), u,
-                                      acc[m][i]);
-            }
+            for (int i = 0; i < 4; i++)
+                acc[m][i] =
+                    chain(type, w, codes, i, acc[m][i], s[m][i], a->scale[at], a->neg_sum[at]);
         }
     }
     for (int m = 0; m < rows; m++)
