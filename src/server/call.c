@@ -509,6 +509,8 @@ void call_sum_usage(const call *c, ingot_usage *sum)
         sum->steps += u->steps;
         sum->drafted += u->drafted;
         sum->accepted += u->accepted;
+        sum->copy_drafted += u->copy_drafted;
+        sum->copy_accepted += u->copy_accepted;
         for (int j = 0; j < INGOT_MAX_BLOCK; j++) {
             sum->drafted_at[j] += u->drafted_at[j];
             sum->accepted_at[j] += u->accepted_at[j];
