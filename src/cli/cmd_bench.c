@@ -31,13 +31,6 @@ typedef struct bench {
 
 /* ---- measuring ---- */
 
-static void draw(void *arg, const char *what, uint64_t done, uint64_t total)
-{
-    progress *bar = arg;
-    bar->bytes = strcmp(what, "loading king") == 0;
-    progress_draw(bar, what, done, total);
-}
-
 /* "0,4096" */
 static status numbers_of(const char *name, const char *text, int *out, int *n, error *e)
 {
@@ -72,7 +65,7 @@ static status measure_passes(bench *b, error *e)
                             .rows = wants(b, "rows"),
                             .prefill = wants(b, "prefill"),
                             .decode = wants(b, "decode"),
-                            .progress = draw,
+                            .progress = progress_run,
                             .progress_arg = &b->base.bar };
     setup_tiles(&b->base, &o.tiles);
     TRY(numbers_of("lengths", b->lengths, o.lengths, &o.n_lengths, e));

@@ -9,13 +9,6 @@
 #include "tools/tables.h"
 #include "base/banned.h"
 
-static void draw(void *arg, const char *what, uint64_t done, uint64_t total)
-{
-    progress *bar = arg;
-    bar->bytes = strcmp(what, "loading king") == 0;
-    progress_draw(bar, what, done, total);
-}
-
 static status logits_of(const char *text, int *out, error *e)
 {
     int64_t n;
@@ -92,7 +85,7 @@ static status run_capture(capturing *p, error *e)
     o->king = s->king_path;
     o->cpu = s->cpu;
     o->threads = s->threads;
-    o->progress = draw;
+    o->progress = progress_run;
     o->progress_arg = &s->bar;
     setup_tiles(s, &o->tiles);
     TRY(capture_run(o, &r, e));
@@ -113,7 +106,7 @@ static status run(void *arg, error *e)
         st = setup_resolve(s, e);
     }
     if (st == OK && p->tables)
-        st = tables_write(s->king_path, p->tables, s->threads, draw, &s->bar, e);
+        st = tables_write(s->king_path, p->tables, s->threads, progress_run, &s->bar, e);
     if (st == OK && p->o.out) st = run_capture(p, e);
     progress_clear(&s->bar);
     runner_free_sequences(&asked);

@@ -12,13 +12,6 @@
 
 enum { MOST_TEXT = 1 << 30, MOST_REPORT = 1 << 20 };
 
-static void draw(void *arg, const char *what, uint64_t done, uint64_t total)
-{
-    progress *bar = arg;
-    bar->bytes = strcmp(what, "loading king") == 0;
-    progress_draw(bar, what, done, total);
-}
-
 /* "2/8": the third of eight */
 static status print_report(const fidelity *f, bool json, error *e)
 {
@@ -39,7 +32,7 @@ static status prepare(setup *s, fidelity_options *o, error *e)
     o->king = s->king_path;
     o->cpu = s->cpu;
     o->threads = s->threads;
-    o->progress = draw;
+    o->progress = progress_run;
     o->progress_arg = &s->bar;
     setup_tiles(s, &o->tiles);
     return OK;

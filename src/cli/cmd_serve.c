@@ -41,11 +41,6 @@ static void ready(void *arg, const ingot_model *m, const ingot_engine *g)
             ingot_engine_total_context(g), king, info.drafter ? drafter : "none");
 }
 
-static void loading(void *arg, const char *what, uint64_t done, uint64_t total)
-{
-    progress_draw(arg, what, done, total);
-}
-
 static status run(void *arg, error *e)
 {
     serve *s = arg;
@@ -60,8 +55,6 @@ static status run(void *arg, error *e)
         return error_set(e, E_ARG, "--allow-host: given more than %d times", AUTH_MAX_HOSTS);
     for (int i = 0; i < s->hosts.n; i++) s->o.auth.allow_host[i] = s->hosts.items[i];
     s->o.model = setup_model_options(&s->base);
-    s->o.model.progress = loading;
-    s->o.model.progress_arg = &s->base.bar;
     s->o.engine = INGOT_INIT(ingot_engine_options);
     s->o.engine.context = s->base.context;
     s->o.engine.kv_type = s->base.kv_type;

@@ -52,6 +52,13 @@ void progress_draw(progress *p, const char *what, uint64_t done, uint64_t total)
     fflush(stderr);
 }
 
+void progress_run(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    progress *p = arg;
+    p->bytes = strcmp(what, "loading king") == 0;
+    progress_draw(p, what, done, total);
+}
+
 void progress_step(void *arg, uint64_t done, uint64_t total)
 {
     progress *p = arg;

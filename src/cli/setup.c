@@ -231,7 +231,7 @@ static void loading(void *arg, const char *what, uint64_t done, uint64_t total)
     progress_draw(arg, what, done, total);
 }
 
-ingot_model_options setup_model_options(const setup *s)
+ingot_model_options setup_model_options(setup *s)
 {
     ingot_model_options o = INGOT_INIT(ingot_model_options);
     o.king = s->king_path;
@@ -242,6 +242,8 @@ ingot_model_options setup_model_options(const setup *s)
     o.mode = s->mode;
     o.tiles = s->tiles_path[0] ? s->tiles_path : NULL;
     o.keep_tiles = s->keep_tiles;
+    o.progress = loading;
+    o.progress_arg = &s->bar;
     o.notice = setup_note;
     return o;
 }
@@ -252,8 +254,6 @@ status setup_open(setup *s, bool text_only, error *e)
     TRY(setup_resolve(s, e));
     ingot_model_options o = setup_model_options(s);
     o.text_only = text_only;
-    o.progress = loading;
-    o.progress_arg = &s->bar;
     ingot_error ie;
     const ingot_status st = ingot_model_open(&s->model, &o, &ie);
     progress_clear(&s->bar);

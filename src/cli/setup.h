@@ -57,7 +57,7 @@ void setup_note(void *arg, const char *text);
 /* Tiles for the offline tools, after setup_resolve; their progress_arg is the bar. */
 void setup_tiles(const setup *s, struct runner_tiles *out);
 /* The library's form of the model options, after setup_resolve. */
-ingot_model_options setup_model_options(const setup *s);
+ingot_model_options setup_model_options(setup *s);
 /* Resolves, then opens the model. */
 status setup_open(setup *s, bool text_only, error *e);
 /* The prefix cache as the options want it. */
