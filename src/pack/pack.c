@@ -653,6 +653,11 @@ status pack_matrix(const pack *p, const char *path, int64_t out, int64_t in, mat
     return OK;
 }
 
+status pack_matrix_of(const pack *p, const plan_entry *t, matrix *m, error *e)
+{
+    return pack_matrix(p, t->name, t->shape[0], t->shape[1], m, e);
+}
+
 status pack_values(const pack *p, const char *name, int rank, const int64_t *shape, float *out,
                    error *e)
 {

@@ -40,6 +40,8 @@ bool pack_is_upstream(const pack *p);    /* zero-centred norms, [C, 1, K] convol
  * "model.embed_tokens", "fc", "candidate_selector.predecessor_codebook". The wanted shape is
  * checked against the pack (E_FORMAT). */
 status pack_matrix(const pack *p, const char *path, int64_t out, int64_t in, matrix *m, error *e);
+/* The matrix of an entry of its plan. */
+status pack_matrix_of(const pack *p, const plan_entry *t, matrix *m, error *e);
 /* Values that are no matrix, as f32: "model.norm.weight" [n_embd],
  * "model.layers.0.linear_attn.conv1d.weight" [channels, taps] (last tap: current row),
  * "layers.0.attention_conv.base_kernel" [2, taps, n_embd]. Zero-centred norms arrive with their 1

@@ -134,11 +134,6 @@ static uint32_t data_type(dtype t)
     return t == DTYPE_F16 ? GGUF_F16_DATA : t == DTYPE_BF16 ? GGUF_BF16_DATA : GGUF_F32_DATA;
 }
 
-static status find_matrix(const pack *p, const plan_entry *t, matrix *m, error *e)
-{
-    return pack_matrix(p, t->name, t->shape[0], t->shape[1], m, e);
-}
-
 static status declare_gguf(to_gguf *c, error *e)
 {
     const plan *all = pack_plan(c->p);
@@ -148,7 +143,7 @@ static status declare_gguf(to_gguf *c, error *e)
         char name[TWIN_MAX_NAME];
         matrix m = { 0 };
         if (t->is_matrix) {
-            TRY(find_matrix(c->p, t, &m, e));
+            TRY(pack_matrix_of(c->p, t, &m, e));
             type = m.scales ? c->type : data_type(m.weight->type);
         }
         twin_name(t, name);
@@ -199,7 +194,7 @@ static status encode_row(const to_gguf *c, const matrix *m, int64_t row, uint8_t
 static status put_matrix(to_gguf *c, const plan_entry *t, int index, error *e)
 {
     matrix m;
-    TRY(find_matrix(c->p, t, &m, e));
+    TRY(pack_matrix_of(c->p, t, &m, e));
     const twin_order order = twin_order_of(t, pack_king(c->p));
     const int64_t blocks = m.in / TERNARY_GROUP;
     const size_t bytes = m.scales

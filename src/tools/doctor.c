@@ -134,7 +134,7 @@ static status check_weights(doctor *d, error *e)
             TRY(check_values(d, t, e));
             continue;
         }
-        TRY(pack_matrix(d->p, t->name, t->shape[0], t->shape[1], &m, e));
+        TRY(pack_matrix_of(d->p, t, &m, e));
         check_matrix(d, &m);
     }
     return OK;

@@ -22,11 +22,6 @@ double inspect_bits_per_weight(const pack *p)
     return 8.0 * (double)pack_text_bytes(p) / (double)inspect_parameters(p);
 }
 
-static status get_matrix(const pack *p, const plan_entry *t, matrix *m, error *e)
-{
-    return pack_matrix(p, t->name, t->shape[0], t->shape[1], m, e);
-}
-
 /* Also the rows of activations that the widest of its products wants prepared. */
 static status need_weights(const pack *p, inspect_memory *n, int rows, size_t *prepared, error *e)
 {
@@ -40,7 +35,7 @@ static status need_weights(const pack *p, inspect_memory *n, int rows, size_t *p
         }
         matrix m;
         tile_matrix tiles;
-        TRY(get_matrix(p, t, &m, e));
+        TRY(pack_matrix_of(p, t, &m, e));
         if (t->is_embedding) n->mapped += matrix_bytes(&m);
         if (t->is_embedding && !tied) continue;
         TRY(tile_plan(&tiles, &m, e));
@@ -111,7 +106,7 @@ static status count_formats(const pack *p, format_count *list, int *n, error *e)
         const plan_entry *t = &pack_plan(p)->entries[i];
         if (!t->is_matrix) continue;
         matrix m;
-        TRY(get_matrix(p, t, &m, e));
+        TRY(pack_matrix_of(p, t, &m, e));
         const dtype type = matrix_type(&m);
         int at = 0;
         while (at < *n && !(quant_equal(list[at].format, m.format) && list[at].type == type)) at++;

@@ -61,7 +61,7 @@ static status choose(work *w, const tensor **list, error *e)
         const plan_entry *t = &want->entries[i];
         matrix m;
         if (!t->is_matrix) continue;
-        TRY(pack_matrix(w->p, t->name, t->shape[0], t->shape[1], &m, e));
+        TRY(pack_matrix_of(w->p, t, &m, e));
         const bool wanted = is_wanted(w->o, t->name);
         matched += wanted;
         if (wanted && m.format.mode != QUANT_DENSE) {
@@ -269,7 +269,7 @@ static bool is_replaced(const work *w, str key)
     if (!tensor_canonical(key, path, sizeof path)) return false;
     const plan_entry *t = plan_find(pack_plan(w->p), str_from(path));
     matrix m;
-    if (!t || !t->is_matrix || pack_matrix(w->p, path, t->shape[0], t->shape[1], &m, NULL)) {
+    if (!t || !t->is_matrix || pack_matrix_of(w->p, t, &m, NULL)) {
         return false;
     }
     return map_get(&w->chosen, key_of(&m.weight), NULL);
