@@ -6,6 +6,8 @@
 /* A forced tier that the CPU lacks is reported as skipped, by the name in the test. */
 static const cpu_ops *tier(const char *name)
 {
+    error e;
+    EXPECT_OK(compute_check_tier(name, &e), e); /* --cpu knows it, on whatever machine */
     for (const cpu_ops *const *t = features_get()->tiers; *t; t++)
         if (strcmp((*t)->name, name) == 0) return *t;
     char why[64];

@@ -15,8 +15,8 @@
 #endif
 #include "base/banned.h"
 
-const char *const features_known[] = { "ref",  "avx2", "avxvnni", "avx512",
-                                       "gfni", "amx",  "neon",    NULL };
+const char *const features_known[] = { "ref", "avx2", "avxvnni", "avx512", "gfni",
+                                       "amx", "neon", "i8mm",    NULL };
 
 #if defined(__x86_64__)
 enum { AVX2 = 1, AVXVNNI = 2, AVX512 = 4, GFNI = 8, AMX = 16 };
