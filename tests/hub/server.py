@@ -6,6 +6,7 @@ The repositories are made up here: owner/name where the owner is the server's ma
   cut     closes the connection after a random part of each answer
   slow    sends little at a time
   busy    answers 429 with Retry-After: 0, every other time
+  later   answers 429 with Retry-After: 1 at the other port, every other time
   whole   answers ranges with 200 and the whole file
   less    answers every range with 416
   short   says and sends fewer bytes than the list says
@@ -122,14 +123,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.reply(200, json.dumps(entries[half:] if page else entries[:half]).encode(), more)
 
     def busy(self, owner):
-        if owner != "busy":
+        if owner != "busy" and not (owner == "later" and self.cdn is None):
             return False
         with lock:
             key = (self.server.server_port, self.path)
             asked[key] = asked.get(key, 0) + 1
             if asked[key] % 2 == 0:
                 return False
-        self.reply(429, b"", [("Retry-After", "0")])
+        self.reply(429, b"", [("Retry-After", "1" if owner == "later" else "0")])
         return True
 
     def resolve(self, owner, name, path):

@@ -2,7 +2,9 @@
  * its number. */
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/sysmem.h"
 #include "nugget.h"
+#include "packkit.h"
 
 #define DRAFTER NUGGET "/drafter-q8"
 
@@ -597,6 +599,77 @@ TEST(what_is_not_supported_is_refused_by_name)
     mo.drafter = NULL;
     mo.mode = "f64";
     EXPECT_INT(ingot_model_open(&m, &mo, &e), INGOT_E_ARG);
+}
+
+/* A drafter for king-tiny that is wider than memory: its file is a hole but for the header. Returns
+ * the bytes of its weights. */
+static uint64_t write_giant(const kit *k)
+{
+    enum { LAYERS = 64 };
+    buf text, head;
+    config c;
+    plan list;
+    error e;
+    uint64_t at = 0;
+    buf_init(&text, 1 << 20);
+    buf_init(&head, 1 << 20);
+    buf_printf(&text,
+               "{\"architectures\":[\"DFlash2DraftModel\"],\"model_type\":\"qwen3\","
+               "\"is_causal\":false,\"hidden_size\":512,\"intermediate_size\":4194304,"
+               "\"num_hidden_layers\":%d,\"num_attention_heads\":2,\"num_key_value_heads\":1,"
+               "\"head_dim\":32,\"hidden_act\":\"silu\",\"rms_norm_eps\":1e-06,"
+               "\"vocab_size\":1024,\"use_sliding_window\":true,\"sliding_window\":32,"
+               "\"rope_parameters\":{\"rope_theta\":10000000,\"rope_type\":\"default\"},"
+               "\"num_target_layers\":4,\"dflash_config\":{\"block_size\":8,"
+               "\"conv_kernel_size\":2,\"conv_group_size\":64,\"mask_token_id\":1017,"
+               "\"selector_rank\":64,\"selector_top_k\":8,\"target_layer_ids\":[1,3]},"
+               "\"layer_types\":[",
+               LAYERS);
+    for (int i = 0; i < LAYERS; i++)
+        buf_text(&text, i ? ",\"sliding_attention\"" : "\"sliding_attention\"");
+    buf_text(&text, "]}");
+    kit_write(k, "config.json", buf_view(&text));
+    EXPECT_OK(config_parse(&c, buf_view(&text), "config.json", &e), e);
+    EXPECT_OK(plan_drafter(&list, &c.drafter, &e), e);
+    for (size_t i = 0; i < list.count; i++) {
+        const plan_entry *t = &list.entries[i];
+        uint64_t bytes = 2;
+        for (int n = 0; n < t->rank; n++) bytes *= (uint64_t)t->shape[n];
+        buf_printf(&head, "%s\"%s%s\":{\"dtype\":\"BF16\",\"shape\":[", i ? "," : "{", t->name,
+                   t->is_matrix ? ".weight" : "");
+        for (int n = 0; n < t->rank; n++)
+            buf_printf(&head, "%s%lld", n ? "," : "", (long long)t->shape[n]);
+        buf_printf(&head, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
+                   (unsigned long long)(at + bytes));
+        at += bytes;
+    }
+    buf_text(&head, "}");
+    const uint64_t len = head.len;
+    FILE *f = fopen(kit_path(k, "model.safetensors"), "wb");
+    EXPECT(f && fwrite(&len, 8, 1, f) == 1 && fwrite(head.ptr, head.len, 1, f) == 1);
+    EXPECT(fclose(f) == 0);
+    if (truncate(kit_path(k, "model.safetensors"), (off_t)(8 + len + at)) != 0)
+        skip("no file of this size here");
+    plan_free(&list);
+    config_free(&c);
+    buf_free(&text);
+    buf_free(&head);
+    return at;
+}
+
+TEST(a_drafter_too_large_for_memory_is_refused_before_it_is_read)
+{
+    const kit k = kit_new(NULL);
+    const uint64_t bytes = write_giant(&k);
+    ingot_model_options o = INGOT_INIT(ingot_model_options);
+    ingot_model *m;
+    ingot_error e;
+    if (sysmem_available() >= bytes) skip("this machine has memory enough");
+    o.king = KIT_PACKS "king-tiny";
+    o.drafter = k.folder;
+    EXPECT_INT(ingot_model_open(&m, &o, &e), INGOT_E_NOMEM);
+    EXPECT(m == NULL && strstr(e.text, "those of the drafter "));
+    kit_free(&k);
 }
 
 TEST(a_prompt_is_one_thing_and_of_known_ids)

@@ -329,11 +329,16 @@ class Streams(harness.Case):
         for path, body in (("/tokenize", {}), ("/tokenize", {"content": 5}), ("/detokenize", {"tokens": "x"}),
                            ("/detokenize", {"tokens": [-1]}), ("/apply-template", {}), ("/apply-template", {"messages": []})):
             self.error(self.server.post(path, body), 400)
+        beyond = self.server.post("/detokenize", {"tokens": [1 << 30]}).json["error"]["message"]
+        most = int(re.search(r"below (\d+)", beyond).group(1))  # ids
+        self.error(self.server.post("/detokenize", {"tokens": [most]}), 400)
+        self.assertEqual(self.server.post("/detokenize", {"tokens": [most - 1]}).status, 200)
         models = self.server.get("/v1/models").json["data"][0]
         self.assertEqual((models["meta"]["n_ctx"], models["meta"]["drafter"]), (4096, "drafter-q8"))
 
     def test_metrics_are_well_formed(self):
-        seen = set()
+        self.assertEqual(self.server.post(harness.CHAT, {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}).status, 200)
+        seen, buckets = set(), {}
         for line in self.server.get("/metrics").body.decode().splitlines():
             if line.startswith("# TYPE "):
                 seen.add(line.split()[2])
@@ -344,6 +349,12 @@ class Streams(harness.Case):
                 for end in ("_bucket", "_sum", "_count"):
                     base = base[:-len(end)] if base.endswith(end) and base[:-len(end)] in seen else base
                 self.assertIn(base, seen)
+                if "_bucket{" in name:
+                    buckets.setdefault(base, []).append(int(value))
+                if name == base + "_count":
+                    self.assertEqual(buckets[base], sorted(buckets[base]), "each bucket holds those before it")
+                    self.assertEqual(buckets[base][-1], int(value))
+        self.assertGreater(buckets["ingot_time_to_first_token_seconds"][-1], 0)
         with open(os.path.join(harness.ROOT, "docs", "http-api.md"), encoding="utf-8") as page:
             told = re.findall(r"^\| `([a-z_]+)(?:\{[a-z,]+\})?` \|", page.read().split("## Metrics")[1], re.M)
         self.assertEqual({f"ingot_{name}" for name in told}, seen)

@@ -102,6 +102,11 @@ TEST(text_files)
     kit_edit(&k, "generation_config.json", "4066", "4090");
     expect(k.folder, 1, "tokenizer: has no stop token 4090");
     kit_free(&k);
+    k = kit_new("king-tiny");
+    kit_edit(&k, "tokenizer.json", "\"added_tokens\": [",
+             "\"added_tokens\": [{\"id\": 1024, \"content\": \"<more>\"},");
+    expect(k.folder, 1, "tokenizer: 1025 ids, but the model has 1024 rows");
+    kit_free(&k);
 }
 
 /* The manifest as another program writes it: sha256sum and stat. */

@@ -352,6 +352,30 @@ TEST(embeddings_are_scaled)
     EXPECT_NEAR(relative(layers, embedding, 512), 1e-2, "anchor");
 }
 
+/* The anchor sees all rows of a full window, wherever the block behind them is kept. */
+TEST(a_block_behind_a_full_window_overwrites_none_of_it)
+{
+    enum { WINDOW = 58 };
+    static float layers[2][2 * 8 * 512];
+    for (int i = 0; i < 2; i++) { /* the second has room to spare, and sees as much */
+        pair v;
+        shown out;
+        const kit k = kit_new("drafter-tiny-bf16");
+        kit_edit(&k, "config.json", "\"sliding_window\": 32",
+                 i ? "\"sliding_window\": 65" : "\"sliding_window\": 58");
+        pair_open(&v, k.folder, COMPUTE_F32);
+        draft_state *s = context_new(&v);
+        append(&v, s, 0, WINDOW - 1);
+        draft_job job = job_of(&v, s, 3, 8, &out);
+        job.layers = layers[i];
+        drafter_draft(v.d, v.f.c, v.w, v.f.k, v.f.w, &job, 1);
+        drafter_state_free(s);
+        pair_close(&v);
+        kit_free(&k);
+    }
+    EXPECT_BITS(layers[0], layers[1], 512);
+}
+
 /* ---- picking ---- */
 
 TEST(ids_beyond_the_tokenizer_are_never_proposed)

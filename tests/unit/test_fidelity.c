@@ -226,6 +226,43 @@ TEST(the_largest_logits_give_a_lower_bound)
     kit_free(&k);
 }
 
+/* Of a sequence longer than one pass too. */
+TEST(the_largest_logits_are_those_of_their_row)
+{
+    enum { LEN = 70, TOP = 8 };
+    const kit k = kit_new(NULL);
+    safetensors all, some;
+    error e = { 0 };
+    buf b;
+    buf_init(&b, 1 << 16);
+    for (int i = 0; i < LEN; i++)
+        buf_printf(&b, "%s%d", i ? "," : "{\"sequences\":[[", i * 11 % 1000);
+    buf_text(&b, "]]}");
+    kit_write(&k, "tokens.json", buf_view(&b));
+    buf_free(&b);
+    capture(&k, "tokens.json", "all.safetensors", (capture_options){ .logits = CAPTURE_ALL });
+    capture(&k, "tokens.json", "top.safetensors", (capture_options){ .logits = TOP });
+    EXPECT_OK(safetensors_open(&all, kit_path(&k, "all.safetensors"), &e), e);
+    EXPECT_OK(safetensors_open(&some, kit_path(&k, "top.safetensors"), &e), e);
+    const tensor *logits = find(&all, "seq0.logits"), *values = find(&some, "seq0.top_logits");
+    const tensor *ids = find(&some, "seq0.top_ids");
+    for (int r = 0; r < LEN; r++) {
+        float row[VOCAB], top[TOP];
+        int32_t id[TOP];
+        tensor_read_f32(logits, (int64_t)r * VOCAB, VOCAB, row);
+        tensor_read_f32(values, (int64_t)r * TOP, TOP, top);
+        memcpy(id, ids->data + sizeof id * (size_t)r, sizeof id);
+        for (int i = 0; i < TOP; i++) {
+            int above = 0;
+            for (int v = 0; v < VOCAB; v++) above += row[v] > row[id[i]];
+            EXPECT(above <= i && top[i] == row[id[i]]);
+        }
+    }
+    safetensors_close(&all);
+    safetensors_close(&some);
+    kit_free(&k);
+}
+
 TEST(shards_merge_to_the_same_bits)
 {
     const kit k = kit_new(NULL);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include "base/clock.h"
 #include "packkit.h"
 #include "hub/cache.h"
 #include "hub/download.h"
@@ -262,6 +263,27 @@ TEST(a_busy_server_is_asked_again_when_it_says)
     EXPECT_OK(pull("busy/model", folder, &e), e);
     expect_good(folder);
     EXPECT_OK(pull("moved/model", folder, &e), e);
+    expect_good(folder);
+    const int64_t start = clock_ns();
+    EXPECT_OK(pull("later/model", folder, &e), e);
+    EXPECT(clock_ns() - start >= 1000000000);
+    stop_server(&f);
+}
+
+/* What a map says of bytes that a crash took from the file is not believed. */
+TEST(a_map_of_more_than_the_file_is_not_believed)
+{
+    hub_fixture f = start_server(NULL, "3000000");
+    char folder[CACHE_MAX_PATH];
+    error e;
+    EXPECT_OK(pull("good/model", folder, &e), e);
+    EXPECT_INT(
+        shell("cd %s && rm -r snapshots && cd blobs && f=$(ls -S | head -n 1) && "
+              "head -c 100 $f > $f.ingot.incomplete && rm $f && "
+              "printf '\\100\\102\\017\\0\\0\\0\\0\\0' > $f.ingot.incomplete.map", /* 1,000,000 */
+              kit_path(&f.k, "hub/models--good--model")),
+        0);
+    EXPECT_OK(pull("good/model", folder, &e), e);
     expect_good(folder);
     stop_server(&f);
 }

@@ -110,7 +110,8 @@ TEST(a_second_run_adds_a_second_format)
 TEST(rules_in_quantization_config_are_kept)
 {
     const kit source = kit_new("drafter-tiny-q4"), k = kit_new(NULL);
-    kit_edit(&source, "config.json", "\"quantization\"", "\"quantization_config\"");
+    kit_edit(&source, "config.json", "\"quantization\": {",
+             "\"quantization_config\": {\"candidate_selector.successor_codebook.weight\": false, ");
     quantize_options o = options(QUANT_AFFINE, 8, 64);
     o.only[o.n_only++] = "*_codebook";
     quantize_report r;
@@ -126,6 +127,7 @@ TEST(rules_in_quantization_config_are_kept)
         config_quant_of(pack_config(p), STR("candidate_selector.successor_codebook"), &named);
     EXPECT(named && quant_equal(f, o.format));
     EXPECT(str_find(pack_config_text(p), STR("quantization_config")) == STR_NONE);
+    EXPECT(str_find(pack_config_text(p), STR("codebook.weight")) == STR_NONE); /* replaced */
     pack_close(p);
     kit_free(&source);
     kit_free(&k);

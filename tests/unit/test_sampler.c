@@ -237,6 +237,12 @@ TEST(penalties_and_bias_change_the_row)
     EXPECT_OK(sampler_init(&s, &p, 0, VOCAB, &e), e);
     sampler_saw(&s, 10, false);
     EXPECT_INT(sampler_pick(&s, &r->work, r->c, r->logits, 0, NULL), 11);
+    static uint32_t two[VOCAB / 32 + 1];
+    two[0] = 1u << 13 | 1u << 14; /* negative ones are doubled: -2 < -1.5 */
+    r->logits[14] = -1.5f;
+    EXPECT_INT(sampler_pick(&s, &r->work, r->c, r->logits, 0, two), 13);
+    sampler_saw(&s, 13, true);
+    EXPECT_INT(sampler_pick(&s, &r->work, r->c, r->logits, 0, two), 14);
     sampler_free(&s);
 
     const sampler_bias bias[] = { { 13, 7 }, { 10, -100 } };
