@@ -64,7 +64,7 @@ def answers(rows):
         return f"{row['answer'] / row['n']:.0%} of {row['n']}" if row and row["n"] else ""
     names = sorted({n.removesuffix(" (thinking)") for n in rows} - {"all", "code that compiles"})
     lines = [f"| {n} | {share(n)} | {share(n + ' (thinking)')} |" for n in names]
-    weak = sorted(n for n, row in rows.items() if row["answer"] < WEAK * row["n"])
+    weak = sorted(n for n, row in rows.items() if n != "all" and row["answer"] < WEAK * row["n"])
     table = "\n".join(["| family | plain | thinking |", "|---|---|---|", *lines])
     return (f"Right answers (the text after the think block, greedy, by ingot) to held-out "
             f"questions: {share('all')}. Programs that compile: "

@@ -161,7 +161,7 @@ TEST(results_are_objects)
     EXPECT_INT(run("render --json --messages ingot-test-talk" KING), 0);
     EXPECT(strncmp(out, "{\"text\":\"<|im_start|>user", 25) == 0);
     EXPECT_INT(run("convert --json " NUGGET "king x.gguf"), 0);
-    EXPECT_STR(out, "{\"out\":\"x.gguf\",\"packed\":27,\"plain\":29,\"left_out_bytes\":0}\n");
+    EXPECT_STR(out, "{\"out\":\"x.gguf\",\"packed\":28,\"plain\":25,\"left_out_bytes\":0}\n");
     EXPECT_INT(run("quantize --json " PACKS "drafter-tiny-bf16 q"), 0);
     expect_text("out", "q");
     EXPECT_INT(run("synth --json k --shape ingot-test-shape"), 0);
