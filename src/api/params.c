@@ -116,7 +116,8 @@ static status make_constraint(request_params *params, ingot_model *m, const prom
     if (s->schema) TRY(compile_schema(&g, s->schema, p->in_think, e));
     else if (s->grammar) TRY(gbnf_compile(&g, str_from(s->grammar), p->in_think, e));
     else TRY(compile_calls(&g, m, p, e));
-    return tokmask_new(&params->constraint, g, v, params->stop_ids, params->n_stop_ids, e);
+    return tokmask_new(&params->constraint, g, v, params->stop_ids, params->n_stop_ids,
+                       params->call_open, e);
 }
 
 status params_request(request **out, ingot_model *m, int context, const prompt *p,

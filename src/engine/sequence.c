@@ -70,6 +70,7 @@ void sequence_free(sequence *s)
     mem_free(s);
 }
 
+/* Whether what comes now has to obey the constraint; before it a thought may be under way. */
 static bool is_constrained(const sequence *s)
 {
     return s->params->constraint && !s->in_think;
@@ -101,6 +102,7 @@ int32_t sequence_pick(sequence *s, workbench *w, const float *logits)
         return p->think_close;
     const uint32_t *mask = NULL;
     if (is_constrained(s) && !find_mask(s, &mask)) return -1;
+    if (s->in_think && p->constraint) mask = tokmask_thought(p->constraint);
     return sampler_pick(&s->sampler, &w->sampler, w->compute, logits, s->n_tokens, mask);
 }
 
@@ -125,6 +127,7 @@ int sequence_legal(const sequence *s, const int32_t *drafts, int n)
     int at = s->grammar;
     bool thought = s->in_think;
     for (int i = 0; constraint && i < n; i++) {
+        if (thought && !tokmask_in_thought(constraint, drafts[i])) return i;
         if (thought) thought = drafts[i] != s->params->think_close;
         else if (is_stop_id(s, drafts[i])) return tokmask_accepts(constraint, at) ? i + 1 : i;
         else if ((at = tokmask_next(constraint, at, drafts[i])) == GRAMMAR_DEAD) return i;

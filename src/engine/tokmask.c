@@ -22,6 +22,7 @@ struct tokmask {
     const tokmask_vocabulary *vocabulary;
     const int32_t *stop_ids;
     int n_stop_ids, words;
+    uint32_t *thought; /* mask */
     uint32_t **masks;  /* [GRAMMAR_STATES]; NULL: not made */
     bool *empty;       /* [GRAMMAR_STATES] */
     int32_t *only;     /* [GRAMMAR_STATES] the one token that is allowed, or -1 */
@@ -109,8 +110,22 @@ void tokmask_vocabulary_free(tokmask_vocabulary *v)
 
 /* ---- masks ---- */
 
+static void set_bit(const tokmask *m, uint32_t *mask, int32_t id, bool on)
+{
+    if (id < 0 || id >= m->vocabulary->n_token) return;
+    if (on) mask[id >> 5] |= 1u << (id & 31);
+    else mask[id >> 5] &= ~(1u << (id & 31));
+}
+
+static void fill_thought(tokmask *m, int32_t call_open)
+{
+    for (int id = 0; id < m->vocabulary->n_token; id++) set_bit(m, m->thought, id, true);
+    for (int i = 0; i < m->n_stop_ids; i++) set_bit(m, m->thought, m->stop_ids[i], false);
+    set_bit(m, m->thought, call_open, false);
+}
+
 status tokmask_new(tokmask **out, grammar *g, const tokmask_vocabulary *v, const int32_t *stop_ids,
-                   int n_stop_ids, error *e)
+                   int n_stop_ids, int32_t call_open, error *e)
 {
     tokmask *m = mem_zalloc(sizeof *m);
     if (!m) {
@@ -125,10 +140,12 @@ status tokmask_new(tokmask **out, grammar *g, const tokmask_vocabulary *v, const
     m->masks = mem_array(GRAMMAR_STATES, sizeof *m->masks);
     m->empty = mem_array(GRAMMAR_STATES, sizeof *m->empty);
     m->only = mem_array(GRAMMAR_STATES, sizeof *m->only);
-    if (!m->masks || !m->empty || !m->only) {
+    m->thought = mem_array((size_t)m->words, sizeof *m->thought);
+    if (!m->masks || !m->empty || !m->only || !m->thought) {
         tokmask_free(m);
         return error_set(e, E_NOMEM, "grammar: no memory for masks");
     }
+    fill_thought(m, call_open);
     *out = m;
     return OK;
 }
@@ -149,6 +166,7 @@ void tokmask_free(tokmask *m)
     mem_free(m->masks);
     mem_free(m->empty);
     mem_free(m->only);
+    mem_free(m->thought);
     tokenizer_ids_free(&m->ids);
     grammar_free(m->grammar);
     mem_free(m);
@@ -199,9 +217,7 @@ static uint32_t *make(tokmask *m, int state)
     }
     walk(m, state, mask);
     if (grammar_accepts(m->grammar, state))
-        for (int i = 0; i < m->n_stop_ids; i++)
-            if (m->stop_ids[i] >= 0 && m->stop_ids[i] < m->vocabulary->n_token)
-                mask[m->stop_ids[i] >> 5] |= 1u << (m->stop_ids[i] & 31);
+        for (int i = 0; i < m->n_stop_ids; i++) set_bit(m, mask, m->stop_ids[i], true);
     bool empty = true;
     for (int i = 0; i < m->words; i++) empty = empty && mask[i] == 0;
     m->empty[state] = empty;
@@ -219,6 +235,16 @@ const uint32_t *tokmask_of(tokmask *m, int state, bool *none)
     if (!mask || grammar_status(m->grammar, NULL)) return NULL;
     *none = m->empty[state];
     return mask;
+}
+
+const uint32_t *tokmask_thought(const tokmask *m)
+{
+    return m->thought;
+}
+
+bool tokmask_in_thought(const tokmask *m, int32_t id)
+{
+    return id >= 0 && id < m->vocabulary->n_token && (m->thought[id >> 5] >> (id & 31) & 1);
 }
 
 bool tokmask_accepts(const tokmask *m, int state)

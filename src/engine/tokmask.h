@@ -17,14 +17,18 @@ void tokmask_vocabulary_free(tokmask_vocabulary *v);
 /* One grammar on one vocabulary, with its masks; used by one thread. */
 typedef struct tokmask tokmask;
 /* Takes the grammar over, also on failure. stop_ids are allowed where the text may end; borrowed.
- */
+ * call_open: the token that opens a call, or -1. */
 status tokmask_new(tokmask **out, grammar *g, const tokmask_vocabulary *v, const int32_t *stop_ids,
-                   int n_stop_ids, error *e);
+                   int n_stop_ids, int32_t call_open, error *e);
 void tokmask_free(tokmask *m);
 /* Bit id of word id / 32: the token is allowed. NULL when it could not be made (tokmask_status).
  * Valid until the next call. *none: no token at all is allowed: the text ends, or is stuck. */
 const uint32_t *tokmask_of(tokmask *m, int state, bool *none);
-bool tokmask_accepts(const tokmask *m, int state); /* the text may end here */
+/* The mask of a thought before the text: every token but those that would end it all or be a call
+ * in its middle. */
+const uint32_t *tokmask_thought(const tokmask *m);
+bool tokmask_in_thought(const tokmask *m, int32_t id); /* it is in that mask */
+bool tokmask_accepts(const tokmask *m, int state);     /* the text may end here */
 /* The state after a token's bytes. */
 int tokmask_next(tokmask *m, int state, int32_t id);
 /* Tokens that follow from `state`, at most `most`: those that alone are allowed, then, where

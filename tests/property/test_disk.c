@@ -376,7 +376,9 @@ TEST(a_file_that_cannot_be_opened_is_kept)
     EXPECT(setrlimit(RLIMIT_NOFILE, &none) == 0);
     EXPECT_INT(same_as_cold(cold, g, &t), 0);
     EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
-    EXPECT_INT(stats_of(g).cache_disk_failures, 1);
+    /* that of reading it, and where the turn was already to be written, that of its writing */
+    const uint64_t failures = stats_of(g).cache_disk_failures;
+    EXPECT(failures == 1 || failures == 2);
     ingot_engine_stop(g);
     EXPECT(access(path, F_OK) == 0);
     ingot_engine_stop(cold);

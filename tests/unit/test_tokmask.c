@@ -3,7 +3,7 @@
 #include "engine/tokmask.h"
 #include "test.h"
 
-enum { MOST = 15, STOP = 3 };
+enum { MOST = 15, STOP = 3, CALL = 70 };
 
 typedef struct kit {
     tokenizer *t;
@@ -19,7 +19,7 @@ static void open_kit(kit *k, const char *text)
     EXPECT_OK(tokenizer_open(&k->t, TEST_ROOT "/models/nugget/king", &e), e);
     EXPECT_OK(tokmask_vocabulary_new(&k->v, k->t, tokenizer_vocab_size(k->t), NULL, 0, &e), e);
     EXPECT_OK(gbnf_compile(&g, str_from(text), false, &e), e);
-    EXPECT_OK(tokmask_new(&k->m, g, k->v, stop, 1, &e), e);
+    EXPECT_OK(tokmask_new(&k->m, g, k->v, stop, 1, CALL, &e), e);
 }
 
 static void close_kit(kit *k)
@@ -53,6 +53,20 @@ TEST(a_mask_is_what_the_bytes_say)
     }
     EXPECT(allowed > 20);
     grammar_free(g);
+    close_kit(&k);
+}
+
+TEST(a_thought_is_of_all_tokens_but_two)
+{
+    kit k;
+    open_kit(&k, "root ::= \"a\"");
+    const uint32_t *mask = tokmask_thought(k.m);
+    for (int32_t id = 0; id < tokenizer_vocab_size(k.t); id++) {
+        EXPECT_INT(mask[id >> 5] >> (id & 31) & 1, id != STOP && id != CALL);
+        EXPECT_INT(tokmask_in_thought(k.m, id), id != STOP && id != CALL);
+    }
+    EXPECT(!tokmask_in_thought(k.m, -1));
+    EXPECT(!tokmask_in_thought(k.m, tokenizer_vocab_size(k.t)));
     close_kit(&k);
 }
 
