@@ -194,11 +194,15 @@ typedef struct ingot_bias {
     float value;
 } ingot_bias;
 
+/* The least top_p: the likeliest token alone. What offers a top_p to people passes this for their
+ * 0, which means the narrowest set to them and "off" in a zeroed struct. */
+#define INGOT_TOP_P_LEAST 1e-30f
+
 typedef struct ingot_sampling {
     size_t size;
     float temperature; /* < 1e-5: greedy */
     int top_k;         /* 0: off */
-    float top_p;       /* 0 or 1: off */
+    float top_p;       /* 0 or 1: off; the narrowest set is INGOT_TOP_P_LEAST */
     float min_p;
     float presence_penalty, frequency_penalty;
     float repetition_penalty; /* 0 or 1: off */

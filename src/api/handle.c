@@ -118,6 +118,7 @@ static void fill_info(ingot_model *m, const compute *c)
     i->drafter_tiles = m->drafter ? mapped(drafter_load_report(m->drafter)) : NULL;
     i->temperature = (float)g->temperature;
     i->top_p = (float)g->top_p;
+    if (i->top_p < INGOT_TOP_P_LEAST) i->top_p = INGOT_TOP_P_LEAST; /* to a pack 0 is no "off" */
     i->top_k = g->top_k;
 }
 

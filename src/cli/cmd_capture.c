@@ -55,6 +55,7 @@ static status ask(capturing *p, sequences *out, error *e)
     p->ask.shards = p->o.shards;
     p->ask.how.temperature = (float)p->temperature;
     p->ask.how.top_p = (float)p->top_p;
+    if (p->ask.how.top_p < INGOT_TOP_P_LEAST) p->ask.how.top_p = INGOT_TOP_P_LEAST;
     p->ask.how.has_seed = true;
     p->ask.how.fit_context = true;
     TRY(answers_make(&p->base, &p->ask, out, e));
@@ -115,7 +116,7 @@ static status run(void *arg, error *e)
 
 int cmd_capture(int argc, char **argv)
 {
-    capturing p = { .logits = "all", .hidden = "none", .ask = { .parallel = 8 } };
+    capturing p = { .logits = "all", .hidden = "none", .top_p = 1, .ask = { .parallel = 8 } };
     setup_init(&p.base);
     p.ask.how = INGOT_INIT(ingot_sampling);
     p.ask.how.max_tokens = 512;
@@ -142,7 +143,8 @@ int cmd_capture(int argc, char **argv)
         { OPTION_REAL, "temp", 0, &p.temperature, "T",
           "with --prompts: temperature; 0 is greedy (default 0)", 0, 100, &p.asking },
         { OPTION_REAL, "top-p", 0, &p.top_p, "P",
-          "with --prompts: keep the likeliest tokens of this total probability", 0, 1, &p.asking },
+          "with --prompts: keep the likeliest tokens of this total probability; 0: one token", 0, 1,
+          &p.asking },
         { OPTION_INT, "top-k", 0, &p.ask.how.top_k, "K",
           "with --prompts: keep the K likeliest tokens", 0, 1 << 24, &p.asking },
         { OPTION_U64, "seed", 0, &p.ask.how.seed, "N",

@@ -5,7 +5,7 @@
 
 void sampling_init(sampling *s)
 {
-    *s = (sampling){ .max_tokens = 512, .block = "auto" };
+    *s = (sampling){ .max_tokens = 512, .top_p = 1, .block = "auto" };
     const option table[] = {
         { OPTION_REAL, "temp", 0, &s->temperature, "T", "temperature; 0 is greedy (default 0)", 0,
           100, NULL },
@@ -25,7 +25,8 @@ void sampling_init(sampling *s)
         { OPTION_U64, "seed", 0, &s->seed, "N", "seed of the sampler (default: drawn and shown)", 0,
           0, &s->has_seed },
         { OPTION_REAL, "top-p", 0, &s->top_p, "P",
-          "keep the likeliest tokens of this total probability", 0, 1, NULL },
+          "keep the likeliest tokens of this total probability; 0: one token (default 1)", 0, 1,
+          NULL },
         { OPTION_INT, "top-k", 0, &s->top_k, "K", "keep the K likeliest tokens", 0, 1 << 24, NULL },
         { OPTION_REAL, "min-p", 0, &s->min_p, "P",
           "drop tokens less likely than P times the likeliest", 0, 1, NULL },
@@ -52,6 +53,7 @@ status sampling_get(const sampling *s, ingot_sampling *out, error *e)
     out->temperature = (float)s->temperature;
     out->top_k = s->top_k;
     out->top_p = (float)s->top_p;
+    if (out->top_p < INGOT_TOP_P_LEAST) out->top_p = INGOT_TOP_P_LEAST;
     out->min_p = (float)s->min_p;
     out->presence_penalty = (float)s->presence;
     out->frequency_penalty = (float)s->frequency;

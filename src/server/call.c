@@ -143,6 +143,7 @@ bool call_parse_sampling(call *c, const json_node *body, api_error *e)
         !fields_i64(body, "seed", &seed, &s->has_seed, e) || !parse_bias(c, body, e) ||
         !fields_text(body, "grammar", &c->mem, &s->grammar, e) || !parse_block(c, body, e))
         return false;
+    if (s->top_p < INGOT_TOP_P_LEAST) s->top_p = INGOT_TOP_P_LEAST; /* 0: one token */
     if (s->top_k < 0) s->top_k = 0; /* -1 is how some clients say "off" */
     s->seed = (uint64_t)seed;
     return true;

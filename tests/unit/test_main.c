@@ -366,6 +366,21 @@ TEST(the_hash_depends_on_nothing_but_the_tokens)
     }
 }
 
+TEST(a_top_p_of_nothing_is_one_token)
+{
+    char greedy[512];
+    EXPECT_INT(run("generate --quiet --no-thinking -n 24 -p 'Tell a story.'" KING), 0);
+    snprintf(greedy, sizeof greedy, "%.500s", out);
+    EXPECT(strlen(greedy) > 20);
+    EXPECT_INT(
+        run("generate --quiet --no-thinking -n 24 -p 'Tell a story.' --temp 2 --seed 1" KING), 0);
+    EXPECT(strcmp(out, greedy) != 0);
+    EXPECT_INT(run("generate --quiet --no-thinking -n 24 -p 'Tell a story.' --temp 2 --seed 1 "
+                   "--top-p 0" KING),
+               0);
+    EXPECT_STR(out, greedy);
+}
+
 TEST(thinking_is_hidden_unless_asked_for)
 {
     EXPECT_INT(run("generate --quiet -p 'What is 12 + 7?'" KING), 0);

@@ -1,0 +1,55 @@
+"""test_sampling.py - how tokens are picked: what a request says about it, what the model's pack says, and what counts when both do."""
+import json
+import os
+import shutil
+import tempfile
+
+import harness
+
+ASK = "Tell a story."
+
+
+def king_that_says(folder, **defaults):
+    """The small king with other sampling defaults."""
+    shutil.copytree(f"{harness.NUGGET}/king", folder)
+    with open(os.path.join(folder, "generation_config.json"), "w", encoding="utf-8") as f:
+        json.dump({"eos_token_id": [4066, 4064], "do_sample": True, **defaults}, f)
+
+
+class Given(harness.Case):
+    def said(self, **fields):
+        r = self.server.chat(ASK, **fields)
+        self.assertEqual(r.status, 200, r.body)
+        return r.json["choices"][0]["message"]
+
+    def test_top_p_of_nothing_is_one_token(self):
+        hot = {"temperature": 2, "top_k": 0}
+        self.assertNotEqual(self.said(**hot, top_p=1, seed=1), self.said())
+        for p in (0, 0.0, 1e-60):
+            self.assertEqual(self.said(**hot, top_p=p, seed=1), self.said(), p)
+
+
+class OfThePack(harness.Case):
+    """What a pack says counts like the same words in a request, and gives way to a request's own."""
+
+    def said(self, server, **fields):
+        r = server.post(harness.CHAT, {"messages": [{"role": "user", "content": ASK}], "max_tokens": 48, "seed": 5, **fields})
+        self.assertEqual(r.status, 200, r.body)
+        return r.json["choices"][0]["message"]
+
+    def check(self, others, **defaults):
+        """`others`: fields of a request that undo what the pack says."""
+        with tempfile.TemporaryDirectory() as folder:
+            king_that_says(f"{folder}/king", **defaults)
+            with harness.Server("--king", f"{folder}/king") as s:
+                silent, undone = self.said(s), self.said(s, **others)
+        self.assertEqual(silent, self.said(self.server, **defaults))
+        self.assertEqual(undone, self.said(self.server, **{**defaults, **others}))
+        self.assertNotEqual(silent, undone)
+
+    def test_top_p_of_nothing_is_one_token(self):
+        self.check({"top_p": 1}, temperature=2.0, top_p=0.0, top_k=0)
+
+
+if __name__ == "__main__":
+    harness.main()
