@@ -95,7 +95,7 @@ TEST(R036_a_thought_is_closed_before_the_answer_ends)
     ingot_prompt p = ask(INGOT_THINKING_ON);
     p.messages = "[{\"role\":\"user\",\"content\":\"Say hi\"}]";
     int whole = 0;
-    for (uint64_t seed = 1; seed <= 100; seed++) {
+    for (uint64_t seed = 1; seed <= 24; seed++) {
         nugget_result plain, drafted;
         ingot_sampling s = sampling(1, INGOT_BLOCK_PLAIN);
         s.seed = seed;
@@ -109,7 +109,7 @@ TEST(R036_a_thought_is_closed_before_the_answer_ends)
         nugget_free(&plain);
         nugget_free(&drafted);
     }
-    EXPECT(whole > 50);
+    EXPECT(whole > 12);
     ingot_engine_stop(g);
     ingot_model_close(m);
 }
