@@ -86,6 +86,7 @@ typedef struct ingot_model_info {
     float temperature, top_p;           /* the pack's own sampling defaults; NAN when it has none */
     int top_k;                          /* -1 when it has none */
     const char *king_tiles, *drafter_tiles; /* files that are mapped; NULL: made in memory */
+    float min_p, presence_penalty, repetition_penalty; /* like temperature: NAN when it has none */
 } ingot_model_info;
 void ingot_model_get_info(const ingot_model *m, ingot_model_info *out);
 

@@ -120,6 +120,9 @@ static void fill_info(ingot_model *m, const compute *c)
     i->top_p = (float)g->top_p;
     if (i->top_p < INGOT_TOP_P_LEAST) i->top_p = INGOT_TOP_P_LEAST; /* to a pack 0 is no "off" */
     i->top_k = g->top_k;
+    i->min_p = (float)g->min_p;
+    i->presence_penalty = (float)g->presence_penalty;
+    i->repetition_penalty = (float)g->repetition_penalty;
 }
 
 /* Refused before anything is loaded: tiles take about what the weights take in their files. */
@@ -170,8 +173,13 @@ status handle_open(ingot_model *m, const ingot_model_options *o, error *e)
     m->folder = mem_strndup(o->king, strlen(o->king));
     if (o->cpu) m->cpu = mem_strndup(o->cpu, strlen(o->cpu));
     if (!m->folder || (o->cpu && !m->cpu)) return error_set(e, E_NOMEM, "%s: no memory", o->king);
-    m->info =
-        (ingot_model_info){ .king = m->folder, .temperature = NAN, .top_p = NAN, .top_k = -1 };
+    m->info = (ingot_model_info){ .king = m->folder,
+                                  .temperature = NAN,
+                                  .top_p = NAN,
+                                  .top_k = -1,
+                                  .min_p = NAN,
+                                  .presence_penalty = NAN,
+                                  .repetition_penalty = NAN };
     open_text(m, o->king);
     if (o->text_only) return OK;
     TRY(open_packs(m, o, e)); /* first, so that a folder that is no king is called that */

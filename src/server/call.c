@@ -125,13 +125,22 @@ static bool parse_block(call *c, const json_node *body, api_error *e)
                       &c->sampling.block, e);
 }
 
+/* A pack's own default, or that of the API. */
+static float own(float of_pack, float otherwise)
+{
+    return of_pack == of_pack ? of_pack : otherwise;
+}
+
 bool call_parse_sampling(call *c, const json_node *body, api_error *e)
 {
     ingot_sampling *s = &c->sampling;
     const ingot_model_info *info = &c->service->info;
     int64_t seed = 0;
-    s->temperature = info->temperature == info->temperature ? info->temperature : 1;
-    s->top_p = info->top_p == info->top_p ? info->top_p : 1;
+    s->temperature = own(info->temperature, 1);
+    s->top_p = own(info->top_p, 1);
+    s->min_p = own(info->min_p, 0);
+    s->presence_penalty = own(info->presence_penalty, 0);
+    s->repetition_penalty = own(info->repetition_penalty, 1);
     s->top_k = info->top_k > 0 ? info->top_k : 0;
     if (!fields_real(body, "temperature", 0, 2, &s->temperature, e) ||
         !fields_real(body, "top_p", 0, 1, &s->top_p, e) ||

@@ -7,6 +7,7 @@ import tempfile
 import harness
 
 ASK = "Tell a story."
+NEUTRAL = {"temperature": 1, "top_p": 1, "top_k": 0}  # what is done when neither request nor pack says anything
 
 
 def king_that_says(folder, **defaults):
@@ -43,12 +44,18 @@ class OfThePack(harness.Case):
             king_that_says(f"{folder}/king", **defaults)
             with harness.Server("--king", f"{folder}/king") as s:
                 silent, undone = self.said(s), self.said(s, **others)
+        defaults = {**NEUTRAL, **defaults}
         self.assertEqual(silent, self.said(self.server, **defaults))
         self.assertEqual(undone, self.said(self.server, **{**defaults, **others}))
         self.assertNotEqual(silent, undone)
 
     def test_top_p_of_nothing_is_one_token(self):
         self.check({"top_p": 1}, temperature=2.0, top_p=0.0, top_k=0)
+
+    def test_min_p_and_penalties(self):
+        self.check({"min_p": 0}, temperature=2.0, min_p=0.9)
+        self.check({"presence_penalty": 0}, temperature=0.0, presence_penalty=2.0)
+        self.check({"repetition_penalty": 1}, temperature=0.0, repetition_penalty=3.0)
 
 
 if __name__ == "__main__":
