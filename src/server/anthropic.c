@@ -231,9 +231,9 @@ static bool put_format(jsonw *w, const json_node *body, api_error *e)
 
 static bool translate(call *c, const json_node *body, api_error *e)
 {
-    static const char *const same[] = { "model", "max_tokens", "stream", "temperature",
-                                        "top_p", "top_k",      "seed",   "block" };
-    static const char *const refused[] = { "mcp_servers", "container" };
+    static const char *const same[] = { "model", "max_tokens", "stream" };
+    static const char *const refused[] = { "mcp_servers", "container",    "n",
+                                           "logprobs",    "top_logprobs", "response_format" };
     if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e)) return false;
     buf text;
     jsonw w;
@@ -241,6 +241,7 @@ static bool translate(call *c, const json_node *body, api_error *e)
     jsonw_init(&w, &text);
     jsonw_object(&w);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) fields_copy(&w, body, same[i], same[i]);
+    call_copy_sampling(&w, body);
     bool good = put_messages(&w, body, e) && put_tools(&w, body, e) &&
                 put_tool_choice(&w, body, e) && put_thinking(&w, body, e) &&
                 put_format(&w, body, e);

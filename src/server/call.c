@@ -158,6 +158,25 @@ bool call_parse_sampling(call *c, const json_node *body, api_error *e)
     return true;
 }
 
+void call_copy_sampling(jsonw *w, const json_node *body)
+{
+    static const char *const names[] = {
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "seed",
+        "logit_bias",
+        "grammar",
+        "block",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        fields_copy(w, body, names[i], names[i]);
+}
+
 /* ---- tools ---- */
 
 static bool check_tool(const json_node *tool, size_t i, api_error *e)

@@ -123,9 +123,11 @@ int call_n(const call *c);                          /* choices per prompt */
 void call_make_id(char *out, size_t cap, const char *prefix);
 /* "stop": one string or up to four; nothing else. */
 bool call_parse_stop(call *c, const json_node *body, const char *key, api_error *e);
-/* temperature, top_p, top_k, min_p, penalties, seed, logit_bias, block: the fields all dialects
- * share. */
+/* temperature, top_p, top_k, min_p, penalties, seed, logit_bias, grammar, block: the fields all
+ * dialects share. */
 bool call_parse_sampling(call *c, const json_node *body, api_error *e);
+/* Writes these members of a body into one that is translated. */
+void call_copy_sampling(jsonw *w, const json_node *body);
 /* Checks tools in the OpenAI form and applies tool_choice; fills the prompt's tools. */
 bool call_parse_tools(call *c, const json_node *tools, const json_node *tool_choice, api_error *e);
 void call_sum_usage(const call *c, ingot_usage *sum);

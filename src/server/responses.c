@@ -231,8 +231,8 @@ static bool put_format(jsonw *w, const json_node *body, api_error *e)
 /* What this server does not do. */
 static bool check_unsupported(const json_node *body, api_error *e)
 {
-    static const char *const refused[] = { "conversation", "prompt", "max_tool_calls",
-                                           "top_logprobs" };
+    static const char *const refused[] = { "conversation", "prompt",       "max_tool_calls", "n",
+                                           "logprobs",     "top_logprobs", "response_format" };
     bool background = false;
     if (!fields_bool(body, "background", &background, e)) return false;
     if (background) return fields_refuse(e, "background", "'background': not supported");
@@ -247,8 +247,7 @@ static bool check_unsupported(const json_node *body, api_error *e)
 
 static bool parse_request(call *c, const json_node *body, api_error *e)
 {
-    static const char *const same[] = { "model", "stream", "temperature", "top_p",
-                                        "top_k", "seed",   "block",       "parallel_tool_calls" };
+    static const char *const same[] = { "model", "stream", "stop", "parallel_tool_calls" };
     const json_node *reasoning = NULL;
     int limit = 0;
     if (!check_unsupported(body, e) || !fields_object(body, "reasoning", &reasoning, e) ||
@@ -260,6 +259,7 @@ static bool parse_request(call *c, const json_node *body, api_error *e)
     jsonw_init(&w, &text);
     jsonw_object(&w);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) fields_copy(&w, body, same[i], same[i]);
+    call_copy_sampling(&w, body);
     fields_copy(&w, body, "max_output_tokens", "max_tokens");
     fields_copy(&w, reasoning, "effort", "reasoning_effort");
     bool good = put_messages(&w, body, e) && put_tools(&w, body, e) && put_format(&w, body, e);

@@ -30,6 +30,42 @@ class Given(harness.Case):
             self.assertEqual(self.said(**hot, top_p=p, seed=1), self.said(), p)
 
 
+class OtherDialects(harness.Case):
+    """/v1/messages and /v1/responses have the same fields, or refuse what they do not do."""
+
+    def answer(self, path, **fields):
+        limit = {"max_tokens": 24, "messages": [{"role": "user", "content": ASK}]}
+        if path == "/v1/responses":
+            limit = {"max_output_tokens": 24, "input": ASK, "reasoning": {"effort": "none"}}
+        return self.server.post(path, {**limit, "temperature": 0, **fields})
+
+    def text(self, path, **fields):
+        r = self.answer(path, **fields)
+        self.assertEqual(r.status, 200, r.body)
+        items = r.json["output"][0]["content"] if "output" in r.json else r.json["content"]
+        return items[0]["text"]
+
+    def test_every_field_counts(self):
+        hot = {"temperature": 2, "top_k": 0, "top_p": 1, "seed": 1}
+        for path in ("/v1/messages", "/v1/responses"):
+            plain, wild = self.text(path), self.text(path, **hot)
+            self.assertEqual(self.text(path, **hot, min_p=1), plain)
+            self.assertNotEqual(wild, plain)
+            for name, value in (("presence_penalty", 2), ("frequency_penalty", 2), ("repetition_penalty", 3)):
+                self.assertNotEqual(self.text(path, **{name: value}), plain, (path, name))
+            self.assertEqual(self.text(path, grammar='root ::= "yes"'), "yes")
+            token, = self.server.post("/tokenize", {"content": "!"}).json["tokens"]
+            self.assertEqual(set(self.text(path, logit_bias={str(token): 100})), {"!"})
+
+    def test_what_is_wrong_or_not_done_is_refused_by_name(self):
+        for path in ("/v1/messages", "/v1/responses"):
+            for name, value in (("min_p", 2), ("presence_penalty", 3), ("logit_bias", {"x": 1}), ("grammar", 1), ("n", 2), ("logprobs", True),
+                                ("response_format", {"type": "json_object"})):
+                r = self.answer(path, **{name: value})
+                self.assertEqual(r.status, 400, (path, name))
+                self.assertIn(f"'{name}'", r.json["error"]["message"])
+
+
 class OfThePack(harness.Case):
     """What a pack says counts like the same words in a request, and gives way to a request's own."""
 
