@@ -24,8 +24,9 @@ typedef struct service {
     ingot_model *model;
     ingot_engine *engine;
     ingot_model_info info;
-    const char *name; /* the served model's id */
-    int64_t created;  /* when it was loaded */
+    const char *name;    /* the served model's id */
+    const char *drafter; /* its folder's name; NULL without one */
+    int64_t created;     /* when it was loaded */
     int context;
     bool reasoning_both; /* `reasoning` beside `reasoning_content` */
 } service;

@@ -25,13 +25,6 @@ void openai_error(const api_error *e, buf *out)
 
 /* ---- models ---- */
 
-/* A folder's own name: where it lies is nobody's business. */
-static const char *last_part(const char *path)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 static void write_model(jsonw *w, const service *s)
 {
     jsonw_object(w);
@@ -45,7 +38,7 @@ static void write_model(jsonw *w, const service *s)
     jsonw_member_i64(w, "n_vocab", s->info.n_token);
     jsonw_member_i64(w, "size", (int64_t)s->info.king_bytes);
     jsonw_member_text(w, "pack", s->info.identity);
-    jsonw_member_text(w, "drafter", last_part(s->info.drafter));
+    jsonw_member_text(w, "drafter", s->drafter);
     jsonw_end_object(w);
     jsonw_end_object(w);
 }
@@ -177,17 +170,6 @@ static bool parse_thinking(call *c, const json_node *body, api_error *e)
         !fields_object(body, "chat_template_kwargs", &kwargs, e) ||
         !fields_int(body, "reasoning_budget", -1, 1 << 30, &c->sampling.thinking_budget, e))
         return false;
-    static const char *const efforts[] = { "none",   "off",  "minimal", "low",
-                                           "medium", "high", "xhigh",   "max" };
-    bool known = p->reasoning_effort == NULL;
-    for (size_t i = 0; !known && i < sizeof efforts / sizeof *efforts; i++)
-        known = strcmp(p->reasoning_effort, efforts[i]) == 0;
-    if (!known)
-        return fields_refuse(e, "reasoning_effort",
-                             "'reasoning_effort': found \"%.40s\", want none, off, minimal, low, "
-                             "medium, high, xhigh "
-                             "or max",
-                             p->reasoning_effort);
     if (c->sampling.thinking_budget == 0 && fields_present(body, "reasoning_budget"))
         p->thinking = INGOT_THINKING_OFF;
     if (c->sampling.thinking_budget < 0) c->sampling.thinking_budget = 0; /* -1: no limit */

@@ -588,9 +588,10 @@ static void loaded(void *arg)
     if (s->o->ready) s->o->ready(s->o->arg, s->service.model, s->service.engine);
 }
 
+/* A folder's own name: where it lies is nobody's business. */
 static const char *last_part(const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = path ? strrchr(path, '/') : NULL;
     return slash && slash[1] ? slash + 1 : path;
 }
 
@@ -611,6 +612,7 @@ static void *load(void *arg)
         ingot_model_get_info(s->service.model, &s->service.info);
         s->service.context = ingot_engine_context(s->service.engine);
         s->service.name = s->o->model_name ? s->o->model_name : last_part(s->service.info.king);
+        s->service.drafter = last_part(s->service.info.drafter);
         s->service.created = clock_wall_s();
         s->service.reasoning_both = s->o->reasoning_both;
     }

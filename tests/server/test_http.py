@@ -134,8 +134,8 @@ class Framing(harness.Case):
             self.error(r, 400)
 
     def test_errors_quote_what_they_name(self):
-        r = self.server.chat(reasoning_effort='a"\n\\\u00e9' + "x" * 5000)
-        self.assertIn('a"\n\\\u00e9', self.error(r, 400, "reasoning_effort")["message"])
+        r = self.server.chat(block='a"\n\\\u00e9' + "x" * 5000)
+        self.assertIn('a"\n\\\u00e9', self.error(r, 400, "block")["message"])
 
     def test_garbage_never_stops_the_server(self):
         chance = random.Random(7)

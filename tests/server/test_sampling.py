@@ -23,6 +23,10 @@ class Given(harness.Case):
         self.assertEqual(r.status, 200, r.body)
         return r.json["choices"][0]["message"]
 
+    def test_an_unknown_effort_is_refused_by_the_library(self):
+        e = self.error(self.server.chat(ASK, reasoning_effort="huge"), 400, "reasoning_effort")
+        self.assertEqual(e["message"], 'reasoning_effort: found "huge", want none, off, minimal, low, medium, high, xhigh or max')
+
     def test_top_p_of_nothing_is_one_token(self):
         hot = {"temperature": 2, "top_k": 0}
         self.assertNotEqual(self.said(**hot, top_p=1, seed=1), self.said())
