@@ -44,6 +44,8 @@ void sampling_init(sampling *s)
           NULL },
         { .kind = OPTION_END },
     };
+    _Static_assert(sizeof s->options == sizeof table,
+                   "the table of sampling has room for its options");
     memcpy(s->options, table, sizeof table);
 }
 

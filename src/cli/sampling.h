@@ -11,7 +11,7 @@ typedef struct sampling {
     bool has_seed, max_tokens_given, no_thinking, show_thinking, stats, no_copy;
     const char *block, *effort;
     option_list stop;
-    option options[20];
+    option options[18];
 } sampling;
 
 void sampling_init(sampling *s);
