@@ -35,8 +35,9 @@ const char *compute_tiers(void)
 void compute_known_tiers(char out[COMPUTE_KNOWN_TIERS])
 {
     size_t len = 0;
-    for (const char *const *t = features_known; *t; t++) {
-        const int n = snprintf(out + len, COMPUTE_KNOWN_TIERS - len, "%s%s", len ? ", " : "", *t);
+    for (int i = 0; features_known(i); i++) {
+        const int n = snprintf(out + len, COMPUTE_KNOWN_TIERS - len, "%s%s", len ? ", " : "",
+                               features_known(i));
         CHECK(n > 0 && (size_t)n < COMPUTE_KNOWN_TIERS - len);
         len += (size_t)n;
     }
@@ -44,8 +45,8 @@ void compute_known_tiers(char out[COMPUTE_KNOWN_TIERS])
 status compute_check_tier(const char *name, error *e)
 {
     char known[COMPUTE_KNOWN_TIERS];
-    for (const char *const *t = features_known; *t; t++)
-        if (strcmp(*t, name) == 0) return OK;
+    for (int i = 0; features_known(i); i++)
+        if (strcmp(features_known(i), name) == 0) return OK;
     compute_known_tiers(known);
     return error_set(e, E_ARG, "cpu tier: found %s, want one of: %s", name, known);
 }

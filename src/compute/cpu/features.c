@@ -1,6 +1,9 @@
 /* features.c - which tiers this CPU and system can run. Compiled without any instruction-set flag.
  */
 #include "compute/cpu/features.h"
+
+#include <pthread.h>
+#include <stdio.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #if defined(__linux__)
@@ -15,30 +18,38 @@
 #endif
 #include "base/banned.h"
 
-const char *const features_known[] = { "ref", "avx2", "avxvnni", "avx512", "gfni",
-                                       "amx", "neon", "i8mm",    NULL };
+enum { AVX2 = 1, AVXVNNI = 2, AVX512 = 4, GFNI = 8, AMX = 16, DOT = 32, I8MM = 64 };
+
+/* Tiers of another architecture are known by name alone. */
+#if defined(__x86_64__)
+#define X86(ops) &ops
+#else
+#define X86(ops) NULL
+#endif
+#if defined(__aarch64__)
+#define ARM(ops) &ops
+#else
+#define ARM(ops) NULL
+#endif
+/* Every tier there is, the best of a CPU last. */
+static const struct {
+    const char *name;
+    unsigned needs;
+    const cpu_ops *ops;
+} table[] = {
+    { "ref", 0, &ref_ops },
+    { "avx2", AVX2, X86(avx2_ops) },
+    { "avxvnni", AVXVNNI | AVX2, X86(avxvnni_ops) },
+    { "avx512", AVX512 | AVX2, X86(avx512_ops) },
+    { "gfni", GFNI | AVX512 | AVX2, X86(gfni_ops) },
+    { "amx", AMX | GFNI | AVX512 | AVX2, X86(amx_ops) },
+    { "neon", DOT, ARM(neon_ops) },
+    { "i8mm", I8MM | DOT, ARM(i8mm_ops) },
+};
+enum { TIERS = sizeof table / sizeof *table };
+_Static_assert((int)TIERS <= (int)FEATURES_MOST, "every tier has room in `features`");
 
 #if defined(__x86_64__)
-enum { AVX2 = 1, AVXVNNI = 2, AVX512 = 4, GFNI = 8, AMX = 16 };
-static const features table[] = {
-    { AMX | GFNI | AVX512 | AVXVNNI | AVX2,
-      "amx gfni avx512 avxvnni avx2 ref",
-      { &amx_ops, &gfni_ops, &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
-    { GFNI | AVX512 | AVXVNNI | AVX2,
-      "gfni avx512 avxvnni avx2 ref",
-      { &gfni_ops, &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
-    { GFNI | AVX512 | AVX2,
-      "gfni avx512 avx2 ref",
-      { &gfni_ops, &avx512_ops, &avx2_ops, &ref_ops, NULL } },
-    { AVX512 | AVXVNNI | AVX2,
-      "avx512 avxvnni avx2 ref",
-      { &avx512_ops, &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
-    { AVX512 | AVX2, "avx512 avx2 ref", { &avx512_ops, &avx2_ops, &ref_ops, NULL } },
-    { AVXVNNI | AVX2, "avxvnni avx2 ref", { &avxvnni_ops, &avx2_ops, &ref_ops, NULL } },
-    { AVX2, "avx2 ref", { &avx2_ops, &ref_ops, NULL } },
-    { 0, "ref", { &ref_ops, NULL } },
-};
-
 /* register state that the system saves when it switches threads */
 static uint64_t saved_state(void)
 {
@@ -75,12 +86,6 @@ static unsigned detect(void)
 }
 
 #elif defined(__aarch64__)
-enum { DOT = 1, I8MM = 2 };
-static const features table[] = {
-    { I8MM | DOT, "i8mm neon ref", { &i8mm_ops, &neon_ops, &ref_ops, NULL } },
-    { DOT, "neon ref", { &neon_ops, &ref_ops, NULL } },
-    { 0, "ref", { &ref_ops, NULL } },
-};
 #if defined(__linux__)
 static unsigned detect(void)
 {
@@ -107,18 +112,37 @@ static unsigned detect(void)
 #endif
 
 #else
-static const features table[] = { { 0, "ref", { &ref_ops, NULL } } };
-
 static unsigned detect(void)
 {
     return 0;
 }
 #endif
 
-const features *features_get(void)
+/* What the machine has does not change: found once. */
+static features found;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find(void)
 {
     const unsigned have = detect();
-    const features *f = table;
-    while (f->needs & ~have) f++; /* the last one needs nothing */
-    return f;
+    size_t len = 0;
+    int n = 0;
+    for (int i = TIERS - 1; i >= 0; i--) {
+        if (!table[i].ops || table[i].needs & ~have) continue;
+        found.tiers[n++] = table[i].ops;
+        len += (size_t)snprintf(found.names + len, sizeof found.names - len, "%s%s", len ? " " : "",
+                                table[i].name);
+        CHECK(len < sizeof found.names);
+    }
+}
+
+const features *features_get(void)
+{
+    (void)pthread_once(&once, find);
+    return &found;
+}
+
+const char *features_known(int i)
+{
+    return i < TIERS ? table[i].name : NULL;
 }

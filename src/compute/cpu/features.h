@@ -3,13 +3,14 @@
 #define COMPUTE_CPU_FEATURES_H
 #include "compute/cpu/cpu.h"
 
+enum { FEATURES_MOST = 8 }; /* tiers there are */
+
 typedef struct features {
-    unsigned needs;          /* of the CPU; private to features.c */
-    const char *names;       /* of the tiers, best first: "avx512 avx2 ref" */
-    const cpu_ops *tiers[7]; /* the same order, NULL at the end */
+    const cpu_ops *tiers[FEATURES_MOST + 1]; /* best first, NULL at the end */
+    char names[64];                          /* the same order: "avx512 avx2 ref" */
 } features;
 
 const features *features_get(void);
-/* The name of every tier there is, on whatever machine; NULL at the end. */
-extern const char *const features_known[];
+/* The name of tier i of all there are, on whatever machine; NULL after the last. */
+const char *features_known(int i);
 #endif
