@@ -10,7 +10,15 @@
 #define CHANGE 1.02 /* a new block must promise this much more */
 #define INCOME 0.016
 #define OPENING 1.7
-enum { CAP = 16, LOAN = 3, BANK_CAP = 64, TRIAL_AFTER = 4, TRIAL_BLOCK = 5, PROBE_AFTER = 64 };
+enum {
+    CAP = 16,        /* of a purse, in worst cases; */
+    LOAN = 3,        /* of what it borrows, */
+    BANK_CAP = 64,   /* of the bank */
+    USUAL_BLOCK = 5, /* rows whose worst case that is: of a trial, the first block and the most of a
+                        request that has not shown that it can use more */
+    TRIAL_AFTER = 4, /* plain steps in a row */
+    PLAIN_AFTER = 64 /* drafted steps in a row */
+};
 
 void wager_bank_init(wager_bank *b)
 {
@@ -25,7 +33,7 @@ void wager_bank_init(wager_bank *b)
 
 void wager_init(wager *w, wager_bank *bank)
 {
-    *w = (wager){ .chances = bank->chances, .bank = bank, .last = TRIAL_BLOCK, .block = 1 };
+    *w = (wager){ .chances = bank->chances, .bank = bank, .last = USUAL_BLOCK, .block = 1 };
 }
 
 static void fill_bank(wager *w, double seconds)
@@ -102,8 +110,8 @@ static double next_chance(const wager *w)
  * requests that have shown they can use them: what others gained says little about this one. */
 static bool may_grow(const wager *w)
 {
-    const int most = is_copied(w) || w->proven || w->limit < TRIAL_BLOCK ? w->limit : TRIAL_BLOCK;
-    return !w->fixed && !w->barred && w->block < most && w->drafted_run < PROBE_AFTER;
+    const int most = is_copied(w) || w->proven || w->limit < USUAL_BLOCK ? w->limit : USUAL_BLOCK;
+    return !w->fixed && !w->barred && w->block < most && w->drafted_run < PLAIN_AFTER;
 }
 
 /* Everybody at the beginning of the way; returns the expected tokens. */
@@ -167,7 +175,7 @@ static void try_again(table *t)
     for (int i = 0; i < t->n; i++) {
         wager *w = t->list[i];
         if (w->block == 1 && may_grow(w) && w->plain_run >= TRIAL_AFTER)
-            w->block = w->limit < TRIAL_BLOCK ? w->limit : TRIAL_BLOCK;
+            w->block = w->limit < USUAL_BLOCK ? w->limit : USUAL_BLOCK;
     }
     count_rows(t);
 }
@@ -194,7 +202,6 @@ static bool bar_the_poor(table *t)
     double left = t->n ? t->list[0]->bank->purse : 0;
     for (int i = 0; i < t->n; i++) {
         wager *w = t->list[i];
-        price(t, w);
         if (w->fixed || w->block == 1) continue;
         const double rest = lend(w, risk_of(w), left);
         if (rest >= 0) left = rest;
@@ -208,8 +215,8 @@ static bool bar_the_poor(table *t)
  */
 static void find_worst(const table *t, wager *w)
 {
-    if (w->limit < 2 || (w->limit < TRIAL_BLOCK && w->worst > 0)) return;
-    const int block = w->limit < TRIAL_BLOCK ? w->limit : TRIAL_BLOCK, rows = t->others + t->n;
+    if (w->limit < 2 || (w->limit < USUAL_BLOCK && w->worst > 0)) return;
+    const int block = w->limit < USUAL_BLOCK ? w->limit : USUAL_BLOCK, rows = t->others + t->n;
     w->worst = cost_pass(t->cost, rows + block - 1, t->context) -
                cost_pass(t->cost, rows, t->context) + cost_draft(t->cost, block);
     if (w->bank->opened || w->worst <= 0) return;
@@ -227,6 +234,7 @@ void wager_choose(cost *c, wager *const *list, int n, int others, int context)
     do {
         climb(&t);
         try_again(&t);
+        for (int i = 0; i < n; i++) price(&t, list[i]);
     } while (bar_the_poor(&t));
 }
 
