@@ -8,7 +8,7 @@ enum { FORCED_ENOUGH = 3, DOZING_ROWS = REQUEST_MAX_BLOCK / 2 };
 
 status speculate_init(speculate *p, workbench *w, cost *c, int room, error *e)
 {
-    *p = (speculate){ .bench = w, .cost = c, .room = room };
+    *p = (speculate){ .bench = w, .cost = c };
     p->drafts = mem_array((size_t)room, sizeof *p->drafts);
     p->appends = mem_array((size_t)room, sizeof *p->appends);
     if (p->drafts && p->appends) return OK;
@@ -97,7 +97,6 @@ static void offer_forced(sequence *s, int left)
     sequence_force(s, (left < REQUEST_MAX_BLOCK ? left : REQUEST_MAX_BLOCK) - 1);
     const int enough = w->fixed ? w->limit - 1 : drafts ? FORCED_ENOUGH : 1;
     if (s->n_forced == 0 || s->n_forced < enough) return;
-    s->copy_from = 0;
     w->part = WAGER_FORCED;
     if (!w->fixed) w->limit = s->n_forced + 1;
 }

@@ -11,9 +11,8 @@
 typedef struct speculate {
     workbench *bench;
     cost *cost;
-    draft_job *drafts;     /* [room] */
-    draft_append *appends; /* [room] */
-    int room;
+    draft_job *drafts;     /* [room of speculate_init] */
+    draft_append *appends; /* the same */
 } speculate;
 /* room: sequences of a step; what drafts cost is read from `c`, and noted there. */
 status speculate_init(speculate *p, workbench *w, cost *c, int room, error *e);
