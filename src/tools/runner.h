@@ -1,6 +1,6 @@
 /* runner.h - a king opened for teacher-forced runs: token sequences in, rows of logits and hidden
- * states out, chunk by chunk, so that a run longer than memory works. Shared by capture and
- * fidelity. */
+ * states out, chunk by chunk, so that a run longer than memory works; how a king is loaded
+ * for any other tool, and which names `--cpu` knows. */
 #ifndef TOOLS_RUNNER_H
 #define TOOLS_RUNNER_H
 #include "base/json.h"
