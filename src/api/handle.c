@@ -3,12 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 #include "api/handle.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/sysmem.h"
 #include "base/banned.h"
-
-enum { MAX_TEMPLATE = 32 << 20 };
 
 typedef struct watcher {
     const ingot_model_options *options;
@@ -32,27 +29,12 @@ static const char *mapped(const load_report *r)
     return r->path[0] ? r->path : NULL;
 }
 
-/* Whether a file of the folder mentions the tagged form of calls. A file that is not there mentions
- * nothing. */
-static bool mentions_tags(const char *folder, const char *name)
-{
-    char path[4096];
-    if (file_join(path, sizeof path, folder, name, NULL) || !file_exists(path)) return false;
-    buf text;
-    buf_init(&text, MAX_TEMPLATE);
-    const bool found = file_read(&text, path, NULL) == OK &&
-                       str_find(buf_view(&text), STR("<function=")) != STR_NONE;
-    buf_free(&text);
-    return found;
-}
-
 /* A folder may lack one of the two text parts: whoever needs it later is told why it is missing. */
 static void open_text(ingot_model *m, const char *folder)
 {
     if (tokenizer_open(&m->tokenizer, folder, &m->tokenizer_error)) m->tokenizer = NULL;
     if (chat_open(&m->chat, folder, &m->chat_error)) m->chat = NULL;
-    m->tagged_calls = mentions_tags(folder, "chat_template.jinja") ||
-                      mentions_tags(folder, "tokenizer_config.json");
+    m->tagged_calls = m->chat && chat_writes_tags(m->chat);
     m->think_open = m->think_close = m->call_open = m->call_close = -1;
     if (!m->tokenizer) return;
     m->think_open = tokenizer_id(m->tokenizer, STR("<think>"));

@@ -19,6 +19,7 @@ struct chat {
     template *compiled;
     char *tokens[TOKEN_COUNT]; /* texts of the special tokens, NULL where there is none */
     char *turn_end;
+    bool writes_tags;
 };
 
 /* ---- loading ---- */
@@ -76,6 +77,7 @@ static status set_up(chat *c, str source, const json_node *config, error *e)
                          "tokenizer_config.json");
     }
     TRY(template_compile(&c->compiled, source, name, e));
+    c->writes_tags = str_find(source, STR("<function=")) != STR_NONE;
     return keep_tokens(c, config, source, e);
 }
 
@@ -125,6 +127,11 @@ void chat_free(chat *c)
     for (int i = 0; i < TOKEN_COUNT; i++) mem_free(c->tokens[i]);
     mem_free(c->turn_end);
     mem_free(c);
+}
+
+bool chat_writes_tags(const chat *c)
+{
+    return c->writes_tags;
 }
 
 const template *chat_template(const chat *c)

@@ -21,6 +21,8 @@ status chat_open(chat **out, const char *folder, error *e);
 /* The same from texts: `config` is the content of tokenizer_config.json, or empty. */
 status chat_new(chat **out, str template_text, str config, error *e);
 void chat_free(chat *c);
+/* Whether the template writes calls in the tagged form, <function=NAME>. */
+bool chat_writes_tags(const chat *c);
 /* The template itself, for rendering with bare variables. */
 const template *chat_template(const chat *c);
 

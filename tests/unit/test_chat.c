@@ -50,6 +50,22 @@ static void shows(const char *messages, const char *want)
     chat_free(c);
 }
 
+static bool writes_tags(const char *source, const char *config)
+{
+    chat *c = make(source, config);
+    const bool tags = chat_writes_tags(c);
+    chat_free(c);
+    return tags;
+}
+
+TEST(the_form_of_calls_is_read_from_the_template_alone)
+{
+    EXPECT(writes_tags("<tool_call>\n<function={{ name }}>", ""));
+    EXPECT(!writes_tags("<tool_call>\n{{ call|tojson }}", "{\"note\": \"<function=f>\"}"));
+    EXPECT(writes_tags("", "{\"chat_template\": \"<function={{ name }}>\"}"));
+    EXPECT(!writes_tags("", "{\"chat_template\": \"{{ name }}\", \"note\": \"<function=f>\"}"));
+}
+
 static void refuses(const char *messages, const char *tools, const chat_options *o, status code,
                     const char *want)
 {
