@@ -130,6 +130,32 @@ static entry entry_in(const weights *w, size_t i)
     return x;
 }
 
+/* Names the first thing in which two entries differ. */
+static status refuse_entry(const entry *found, const entry *want, const char *path, error *e)
+{
+    const struct {
+        const char *what;
+        uint64_t found, want;
+    } numbers[] = {
+        { "rows", (uint64_t)found->n_out, (uint64_t)want->n_out },
+        { "columns", (uint64_t)found->n_in, (uint64_t)want->n_in },
+        { "type of tile", found->type, want->type },
+        { "type of scale", found->scale_type, want->scale_type },
+        { "group", (uint64_t)found->group, (uint64_t)want->group },
+        { "place", found->at, want->at },
+        { "bytes", found->bytes, want->bytes },
+    };
+    if (strncmp(found->path, want->path, sizeof found->path) != 0)
+        return error_set(e, E_FORMAT, "%s: found %.95s, want %s", path, found->path, want->path);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].found != numbers[i].want)
+            return error_set(e, E_FORMAT, "%s: %s: %s: found %llu, want %llu", path, want->path,
+                             numbers[i].what, (unsigned long long)numbers[i].found,
+                             (unsigned long long)numbers[i].want);
+    return error_set(e, E_FORMAT, "%s: %s: found bytes between its fields, want zeros", path,
+                     want->path);
+}
+
 static status check_entries(const weights *w, const char *path, error *e)
 {
     for (size_t i = 0; i < w->count; i++) {
@@ -137,10 +163,7 @@ static status check_entries(const weights *w, const char *path, error *e)
         const entry want = entry_of(&w->items[i]);
         found.code3 = 0;
         found.sum = 0;
-        if (memcmp(&found, &want, sizeof found) != 0)
-            return error_set(e, E_FORMAT, "%s: found %.95s [%d, %d], want %s [%d, %d]", path,
-                             found.path, (int)found.n_out, (int)found.n_in, want.path,
-                             (int)want.n_out, (int)want.n_in);
+        if (memcmp(&found, &want, sizeof found) != 0) return refuse_entry(&found, &want, path, e);
     }
     return OK;
 }

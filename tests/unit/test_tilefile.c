@@ -347,9 +347,40 @@ TEST(the_census_is_compared)
             weights_matrix(&w, s.p, list[i].path, list[i].out, list[i].in, COMPUTE_INT8, &l[i], &e),
             e);
     EXPECT_INT(tilefile_open(&w, s.p, s.report.path, &e), E_FORMAT);
-    EXPECT(strstr(e.text, "found model.layers.0.mlp.up_proj [1024, 512], want lm_head"));
+    EXPECT(strstr(e.text, "found model.layers.0.mlp.up_proj, want lm_head"));
     EXPECT(!w.file.ptr && !w.region);
     weights_free(&w);
+    subject_close(&s);
+    remove_folder();
+}
+
+/* What differs is named, whichever field it is. */
+TEST(a_matrix_laid_out_otherwise_is_refused_by_what_differs)
+{
+    error e;
+    subject s;
+    fresh_folder();
+    subject_open(&s, PACKS "king-tiny");
+    EXPECT_OK(load(&s, LOAD_KEEP, false, &e), e);
+    static const char *const words[] = { "up_proj: rows: found 1024, want 1023",
+                                         "up_proj: columns: found 512, want 511",
+                                         "up_proj: type of tile: found ",
+                                         "up_proj: group: found 128, want 127",
+                                         "up_proj: place: found 0, want 64" };
+    for (int i = 0; i < 5; i++) {
+        subject t = { .p = s.p, .c = s.c };
+        subject_plan(&t);
+        tile_matrix *m = &t.l[0].w;
+        if (i == 0) m->n_out--;
+        if (i == 1) m->n_in--;
+        if (i == 2) m->type++;
+        if (i == 3) m->group--;
+        if (i == 4) t.w.items[0].at = 64;
+        EXPECT_INT(tilefile_open(&t.w, s.p, s.report.path, &e), E_FORMAT);
+        if (!strstr(e.text, words[i])) FAIL("%s, want %s", e.text, words[i]);
+        EXPECT(!t.w.file.ptr && !t.w.region);
+        weights_free(&t.w);
+    }
     subject_close(&s);
     remove_folder();
 }
