@@ -115,7 +115,7 @@ int cmd_serve(int argc, char **argv)
         { OPTION_INT, "drain", 0, &s.o.drain_s, "S",
           "time for running requests after SIGTERM (default 60)", 0, 86400, NULL },
         { OPTION_SIZE, "max-body", 0, &s.o.max_body, "SIZE", "largest request body (default 16M)",
-          0, 0, NULL },
+          1024, 0, NULL },
         { OPTION_TEXT, "reasoning-field", 0, &s.reasoning_field, "NAME",
           "reasoning_content, or both: `reasoning` beside it", 0, 0, NULL },
         { OPTION_FLAG, "log-content", 0, &s.o.log_content, NULL,

@@ -115,6 +115,9 @@ static status set_value(const option *o, const char *text, error *e)
         if (!str_to_size(str_from(text), &size))
             return error_set(e, E_ARG, "--%s: found %s, want a size such as 512M or 8G", o->name,
                              text);
+        if ((double)size < o->min)
+            return error_set(e, E_ARG, "--%s: found %s, want at least %.0f bytes", o->name, text,
+                             o->min);
         *(uint64_t *)o->value = size;
         return OK;
     case OPTION_LIST:

@@ -40,7 +40,7 @@ typedef struct option {
     void *value;          /* what the kind says; unchanged when the option is absent */
     const char *argument; /* "N", "FILE", "f16|f32|q8": names the value in the help */
     const char *help;
-    double min, max; /* numbers */
+    double min, max; /* of numbers; min: of sizes, too */
     bool *given;     /* set to true when the option occurs; may be NULL */
 } option;
 

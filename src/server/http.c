@@ -243,6 +243,14 @@ static void refuse(http_conn *c, int code, const char *message)
     buf_free(&body);
 }
 
+static void refuse_large(http_conn *c)
+{
+    char message[80];
+    snprintf(message, sizeof message, "body: too large, want at most %zu bytes (--max-body)",
+             c->owner->options.max_body);
+    refuse(c, 413, message);
+}
+
 /* ---- the head ---- */
 
 static void start_body(http_conn *c)
@@ -256,7 +264,7 @@ static void start_body(http_conn *c)
         return;
     }
     if (!chunked && c->left > h->options.max_body) {
-        refuse(c, 413, "the body is larger than this server accepts");
+        refuse_large(c);
         return;
     }
     c->refused = h->handler.head(h->handler.arg, c);
@@ -336,9 +344,8 @@ static bool read_bytes(http_conn *c, struct evbuffer *in)
     if (n > 0 && !c->refused) {
         char *to = buf_reserve(&c->body, n);
         if (!to) {
-            const bool large = c->body.failed == E_LIMIT;
-            refuse(c, large ? 413 : 503,
-                   large ? "the body is larger than this server accepts" : "out of memory");
+            if (c->body.failed == E_LIMIT) refuse_large(c);
+            else refuse(c, 503, "out of memory");
             return false;
         }
         evbuffer_remove(in, to, n);
@@ -393,7 +400,7 @@ static bool read_chunk_line(http_conn *c, struct evbuffer *in)
         return false;
     }
     if (c->left > c->owner->options.max_body) {
-        refuse(c, 413, "the body is larger than this server accepts");
+        refuse_large(c);
         return false;
     }
     c->state = c->left ? CONN_CHUNK_DATA : CONN_TRAILER;

@@ -101,6 +101,14 @@ class Framing(harness.Case):
         for bad in ("-1", "+2", "2x", "", "0x2", "99999999999999999999", "1,1"):
             self.assertEqual(self.one(HEAD + f"Content-Length: {bad}\r\n\r\n{{}}"), 400, bad)
 
+    def test_a_body_too_large_is_told_the_limit(self):
+        for wire in (f"Content-Length: {1 << 21}\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n200000\r\n",
+                     "Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + "x" * 0xfffff + "\r\n2\r\nxx"):
+            with harness.Raw(self.server) as s:
+                s.send(HEAD + wire)
+                e = self.error(s.reply(), 413)
+            self.assertEqual(e["message"], "body: too large, want at most 1048576 bytes (--max-body)")
+
     def test_oversize(self):
         self.assertEqual(self.one(HEAD + f"Content-Length: {1 << 21}\r\n\r\n"), 413)
         self.assertEqual(self.one(HEAD + "Content-Length: 9223372036854775807\r\n\r\n"), 413)
@@ -207,6 +215,10 @@ class Access(unittest.TestCase):
         with self.assertRaises(RuntimeError) as e:
             harness.Server(*options, env=env, wait=False)
         return str(e.exception)
+
+    def test_a_limit_that_admits_no_request_is_refused(self):
+        for size in ("0", "1023"):
+            self.assertIn(f"--max-body: found {size}, want at least 1024 bytes", self.refused("--max-body", size))
 
     def test_beyond_loopback_wants_a_key(self):
         self.assertIn("--no-auth", self.refused("--host", "0.0.0.0"))
