@@ -468,7 +468,7 @@ static status read_options(builder *b, const chat_options *o, jinja_value variab
 {
     chat_thinking thinking = o->thinking;
     str effort = STR("");
-    if (o->effort.len) {
+    if (o->effort.ptr) {
         TRY(read_effort(o->effort, &effort, b->e));
         if (effort.len) TRY(put(b, variables, "reasoning_effort", jinja_value_string(effort)));
         else thinking = CHAT_THINKING_OFF;

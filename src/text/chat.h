@@ -34,7 +34,7 @@ typedef enum chat_thinking {
 
 typedef struct chat_options {
     chat_thinking thinking; /* UNSET leaves enable_thinking undefined */
-    /* reasoning_effort as the client spells it; empty: undefined. "none" and "off" turn thinking
+    /* reasoning_effort as the client spells it; ptr NULL: undefined. "none" and "off" turn thinking
      * off; "minimal" and "low" are low; "medium"; "high", "xhigh" and "max" are xhigh; anything
      * else is E_ARG. */
     str effort;

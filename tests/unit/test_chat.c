@@ -193,6 +193,8 @@ TEST(shapes_are_refused_with_their_place)
             "tools.0.function.name: ");
     const chat_options o = { .effort = STR("colossal") };
     refuses(ok, NULL, &o, E_ARG, "reasoning_effort: found \"colossal\"");
+    const chat_options nothing = { .effort = STR("") };
+    refuses(ok, NULL, &nothing, E_ARG, "reasoning_effort: found \"\"");
 }
 
 static void effort_shows(const char *effort, chat_thinking thinking, const char *want)
@@ -202,14 +204,15 @@ static void effort_shows(const char *effort, chat_thinking thinking, const char 
     chat *c = make(SHOW, "");
     const chat_options o = { .effort = str_from(effort), .thinking = thinking };
     EXPECT_OK(render(c, "[{\"role\":\"user\",\"content\":\"u\"}]", "[]", &o, &p, &e), e);
-    if (!strstr(p.text.ptr, want)) FAIL("%s: got %s, want %s", effort, p.text.ptr, want);
+    if (!strstr(p.text.ptr, want))
+        FAIL("%s: got %s, want %s", effort ? effort : "none given", p.text.ptr, want);
     chat_prompt_free(&p);
     chat_free(c);
 }
 
 TEST(effort_is_put_in_the_template_s_words)
 {
-    effort_shows("", CHAT_THINKING_UNSET, "tools=- think=- effort=- gen=True");
+    effort_shows(NULL, CHAT_THINKING_UNSET, "tools=- think=- effort=- gen=True");
     effort_shows("none", CHAT_THINKING_UNSET, "think=False effort=- ");
     effort_shows("off", CHAT_THINKING_ON, "think=False effort=- ");
     effort_shows("minimal", CHAT_THINKING_UNSET, "think=- effort=low ");
