@@ -512,23 +512,42 @@ static int rows_of_decoding(const scheduler *g)
     return rows;
 }
 
-/* Where the prefill of a sequence must pause after position `at`, because its state is wanted
- * there: the fork of its choices, the ends of its first and last message, where it parts from an
- * earlier prompt (what two have in common a third may have), and strides between. */
-static int next_pause(const scheduler *g, const sequence *s, int at)
+/* A position of a prompt whose state the prefix cache is to keep. */
+typedef struct keeping {
+    int at;
+    prefix_kind kind;
+} keeping;
+
+/* The nearer of *k and what lies at or after `from`; of two in one place the kind that lasts. */
+static void nearer(keeping *k, int from, int at, prefix_kind kind)
+{
+    if (at < from || at > k->at || (at == k->at && kind < k->kind)) return;
+    *k = (keeping){ at, kind };
+}
+
+/* The first at or after `from` > 0: the ends of the first message and of the last, where the
+ * sequence parts from an earlier prompt (what two have in common a third may have), and strides
+ * between. */
+static keeping next_keeping(const scheduler *g, const sequence *s, int from)
 {
     const request_params *p = s->params;
+    keeping k = { INT32_MAX, PREFIX_PASSING };
+    if (!g->caching || p->score) return k;
+    nearer(&k, from, (from + PREFIX_STRIDE - 1) / PREFIX_STRIDE * PREFIX_STRIDE, PREFIX_PASSING);
+    nearer(&k, from, s->parting, PREFIX_END);
+    if (p->n_marks > 0) nearer(&k, from, p->marks[p->n_marks - 1], PREFIX_END);
+    if (p->n_marks > 1 && p->marks[0] >= PREFIX_TURN) nearer(&k, from, p->marks[0], PREFIX_FIRST);
+    return k;
+}
+
+/* Where the prefill of a sequence must pause after position `at`, because its state is wanted
+ * there, by its other choices or by the prefix cache. */
+static int next_pause(const scheduler *g, const sequence *s, int at)
+{
+    const int keep = next_keeping(g, s, at + 1).at;
     int pause = s->prefill_end;
     if (s->fork && s->choice == 0 && at < s->n_prompt - 1) pause = s->n_prompt - 1;
-    if (!g->caching || p->score) return pause;
-    const int stride = (at / PREFIX_STRIDE + 1) * PREFIX_STRIDE;
-    if (stride < pause) pause = stride;
-    if (s->parting > at && s->parting < pause) pause = s->parting;
-    if (p->n_marks == 0) return pause;
-    const int first = p->marks[0], last = p->marks[p->n_marks - 1];
-    if (first >= PREFIX_TURN && first > at && first < pause) pause = first;
-    if (last > at && last < pause) pause = last;
-    return pause;
+    return keep < pause ? keep : pause;
 }
 
 /* Prefill rows of one sequence, at most `most`. */
@@ -647,21 +666,13 @@ static void take_fork(scheduler *g, sequence *s)
 /* The prefill has paused: is the state here wanted? */
 static void keep_prefix(scheduler *g, sequence *s)
 {
-    const request_params *p = s->params;
     const int at = state_len(s->seat->state);
+    const keeping k = next_keeping(g, s, at);
     if (s->fork && s->choice == 0 && !s->fork->settled) {
         if (at == s->n_prompt - 1) take_fork(g, s);
         if (at == s->n_prompt) s->fork->settled = true; /* it came from the cache: so can they */
     }
-    if (!g->caching || p->score) return;
-    const bool first = p->n_marks > 1 && at == p->marks[0] && at >= PREFIX_TURN;
-    const bool last = p->n_marks > 0 && at == p->marks[p->n_marks - 1];
-    const bool shared = s->parting > 0 && at == s->parting;
-    if (first || last || shared || at % PREFIX_STRIDE == 0)
-        prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft,
-                         first            ? PREFIX_FIRST
-                         : last || shared ? PREFIX_END
-                                          : PREFIX_PASSING);
+    if (k.at == at) prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft, k.kind);
 }
 
 static void settle_prefill(scheduler *g, sequence *s, const king_job *job)
