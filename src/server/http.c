@@ -110,7 +110,6 @@ static void next_request(http_conn *c)
 {
     buf_clear(&c->head);
     buf_free(&c->body);
-    buf_init(&c->body, c->owner->options.max_body);
     c->state = CONN_HEAD;
     c->request = (httphead){ 0 };
     c->refused = 0;
