@@ -177,9 +177,9 @@ status pool_start(pool **out, int threads, error *e)
         return error_set(e, E_NOMEM, "pool: out of memory for %d threads", threads);
     }
     p->threads = threads;
-    topology t;
-    topology_read(&t);
-    const bool crowded = threads > t.cpus || (t.quota > 0 && threads > t.quota && threads > 1);
+    topology t = { .cpus = 1 };
+    if (threads > 1) topology_read(&t); /* one waits for nobody and stays where it is */
+    const bool crowded = threads > t.cpus || (t.quota > 0 && threads > t.quota);
     p->spin_ns = crowded ? 0 : SPIN_NS;
     (void)pthread_mutex_init(&p->lock, NULL); /* default kinds: these cannot fail */
     (void)pthread_cond_init(&p->begun, NULL);
