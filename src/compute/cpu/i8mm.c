@@ -81,14 +81,6 @@ INLINE void strip_q8(tile_type type, int pairs, const tile_matrix *w, const act_
         for (int i = 0; i < 4; i++)
             store_outputs(w, strip, i, y + (size_t)(row + m) * stride, acc[m][i]);
 }
-typedef void strip_fn(const tile_matrix *w, const act_q8 *a, int all, int row, float *y,
-                      size_t stride, int strip);
-#define STRIP(type, pairs)                                                                        \
-    static void type##_##pairs(const tile_matrix *w, const act_q8 *a, int all, int row, float *y, \
-                               size_t stride, int strip)                                          \
-    {                                                                                             \
-        strip_q8(type, pairs, w, a, all, row, y, stride, strip);                                  \
-    }
 #define COUNTS(type) STRIP(type, 1) STRIP(type, 2)
 COUNTS(TILE_T2)
 COUNTS(TILE_A2)

@@ -62,14 +62,6 @@ INLINE void strip_q8(tile_type type, int rows, const tile_matrix *w, const act_q
         for (int i = 0; i < 4; i++)
             store_outputs(w, strip, i, y + (size_t)(row + m) * stride, acc[m][i]);
 }
-typedef void strip_fn(const tile_matrix *w, const act_q8 *a, int all, int row, float *y,
-                      size_t stride, int strip);
-#define STRIP(type, rows)                                                                        \
-    static void type##_##rows(const tile_matrix *w, const act_q8 *a, int all, int row, float *y, \
-                              size_t stride, int strip)                                          \
-    {                                                                                            \
-        strip_q8(type, rows, w, a, all, row, y, stride, strip);                                  \
-    }
 #define COUNTS(type) STRIP(type, 1) STRIP(type, 2) STRIP(type, 3) STRIP(type, 4)
 COUNTS(TILE_T2)
 COUNTS(TILE_A2)
