@@ -188,7 +188,8 @@ class Reading(harness.Case):
         self.assertTrue(slow.done)
 
     def test_a_reader_that_takes_nothing_is_cancelled(self):
-        body = {**STORY, "max_tokens": 3500, "logprobs": True, "top_logprobs": 20, "stream": True}
+        # four answers of 3 MB: one alone may fit into the buffers of the system, and then nobody waits
+        body = {**STORY, "max_tokens": 3500, "logprobs": True, "top_logprobs": 20, "stream": True, "n": 4}
         gone = self.server.metric("ingot_client_disconnects_total")
         s = socket.socket()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
