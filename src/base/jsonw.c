@@ -334,3 +334,23 @@ void jsonw_member_raw(jsonw *w, const char *key, const char *json)
     jsonw_key(w, key);
     jsonw_raw(w, str_from(json));
 }
+
+void jsonw_i32s(jsonw *w, const int32_t *v, size_t n)
+{
+    jsonw_array(w);
+    for (size_t i = 0; i < n; i++) jsonw_i64(w, v[i]);
+    jsonw_end_array(w);
+}
+
+void jsonw_member_i32s(jsonw *w, const char *key, const int32_t *v, size_t n)
+{
+    jsonw_key(w, key);
+    jsonw_i32s(w, v, n);
+}
+
+void jsonw_member_i64s(jsonw *w, const char *key, const int64_t *v, size_t n)
+{
+    jsonw_member_array(w, key);
+    for (size_t i = 0; i < n; i++) jsonw_i64(w, v[i]);
+    jsonw_end_array(w);
+}

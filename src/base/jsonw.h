@@ -44,6 +44,11 @@ void jsonw_member_fixed(jsonw *w, const char *key, double value, int decimals);
 void jsonw_member_bool(jsonw *w, const char *key, bool value);
 void jsonw_member_raw(jsonw *w, const char *key, const char *json);
 
+/* An array of whole numbers, and as a member. */
+void jsonw_i32s(jsonw *w, const int32_t *v, size_t n);
+void jsonw_member_i32s(jsonw *w, const char *key, const int32_t *v, size_t n);
+void jsonw_member_i64s(jsonw *w, const char *key, const int64_t *v, size_t n);
+
 void jsonw_escape(buf *out, str s);  /* content only, no quotes */
 void jsonw_real(buf *out, double v); /* the number alone */
 #endif

@@ -198,13 +198,6 @@ void answer_stats(const answer *a, const ingot_model *m)
             info.threads_why, peak);
 }
 
-static void json_ids(jsonw *w, const char *key, const int32_t *ids, int n)
-{
-    jsonw_member_array(w, key);
-    for (int i = 0; i < n; i++) jsonw_i64(w, ids[i]);
-    jsonw_end_array(w);
-}
-
 static void json_usage(jsonw *w, const ingot_usage *u)
 {
     jsonw_member_object(w, "usage");
@@ -223,8 +216,8 @@ static void json_speculation(jsonw *w, const ingot_event *end)
     jsonw_member_i64(w, "steps", u->steps);
     jsonw_member_i64(w, "drafted", u->drafted);
     jsonw_member_i64(w, "accepted", u->accepted);
-    json_ids(w, "accepted_per_step", end->step_accepted, u->steps);
-    json_ids(w, "block", end->step_block, u->steps);
+    jsonw_member_i32s(w, "accepted_per_step", end->step_accepted, (size_t)u->steps);
+    jsonw_member_i32s(w, "block", end->step_block, (size_t)u->steps);
     jsonw_end_object(w);
 }
 
@@ -251,8 +244,8 @@ status answer_json(answer *a, ingot_request *r, error *e)
     buf_char(&a->calls, ']');
     jsonw_key(w, "tool_calls");
     jsonw_raw(w, buf_view(&a->calls));
-    json_ids(w, "token_ids", a->end.ids, a->end.n_ids);
-    json_ids(w, "prompt_token_ids", prompt, n_prompt);
+    jsonw_member_i32s(w, "token_ids", a->end.ids, (size_t)a->end.n_ids);
+    jsonw_member_i32s(w, "prompt_token_ids", prompt, (size_t)n_prompt);
     jsonw_member_text(w, "finish_reason", finish_name(a->end.finish));
     json_usage(w, a->end.usage);
     json_speculation(w, &a->end);

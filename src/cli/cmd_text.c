@@ -128,9 +128,7 @@ static status write_ids(setup *s, str text, const char *special, jsonw *w, error
     ingot_error ie;
     TRY(special_of(special, &mode, e));
     TRY(setup_status(ingot_tokenize(s->model, text.ptr, text.len, mode, &ids, &ie), &ie, e));
-    jsonw_array(w);
-    for (size_t i = 0; i < ids.len; i++) jsonw_i64(w, ids.ids[i]);
-    jsonw_end_array(w);
+    jsonw_i32s(w, ids.ids, ids.len);
     ingot_tokens_free(&ids);
     return OK;
 }

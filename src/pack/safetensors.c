@@ -349,9 +349,7 @@ static void write_header(safetensors_writer *w, buf *out)
         jsonw_key_str(&j, s->t.name);
         jsonw_object(&j);
         jsonw_member_text(&j, "dtype", dtype_name(s->t.type));
-        jsonw_member_array(&j, "shape");
-        for (int d = 0; d < s->t.rank; d++) jsonw_i64(&j, s->t.shape[d]);
-        jsonw_end_array(&j);
+        jsonw_member_i64s(&j, "shape", s->t.shape, (size_t)s->t.rank);
         jsonw_member_array(&j, "data_offsets");
         jsonw_u64(&j, s->offset);
         jsonw_u64(&j, s->offset + s->t.bytes);

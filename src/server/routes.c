@@ -51,9 +51,7 @@ static bool tokenize(const service *s, const json_node *in, buf *out, api_error 
     }
     jsonw_init(&w, out);
     jsonw_object(&w);
-    jsonw_member_array(&w, "tokens");
-    for (size_t i = 0; i < ids.len; i++) jsonw_i64(&w, ids.ids[i]);
-    jsonw_end_array(&w);
+    jsonw_member_i32s(&w, "tokens", ids.ids, ids.len);
     jsonw_end_object(&w);
     ingot_tokens_free(&ids);
     return true;

@@ -472,9 +472,7 @@ status fidelity_write(const fidelity *f, const char *path, error *e)
     buf_init(&out, MOST_REPORT);
     jsonw_init(&w, &out);
     jsonw_object(&w);
-    jsonw_member_array(&w, "layers");
-    for (int l = 0; l < f->n_layer; l++) jsonw_i64(&w, f->layers[l]);
-    jsonw_end_array(&w);
+    jsonw_member_i32s(&w, "layers", f->layers, (size_t)f->n_layer);
     jsonw_member_bool(&w, "lower_bound", f->bound);
     jsonw_member_array(&w, "sequences");
     for (int i = 0; i < f->n; i++) {

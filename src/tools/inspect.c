@@ -262,9 +262,7 @@ static void put_king(jsonw *w, const pack *p)
     jsonw_member_i64(w, "vocab_size", k->n_vocab);
     jsonw_member_i64(w, "context", k->max_positions);
     jsonw_member_bool(w, "tied", k->tied);
-    jsonw_member_array(w, "stop_ids");
-    for (int i = 0; i < c->generation.n_eos; i++) jsonw_i64(w, c->generation.eos[i]);
-    jsonw_end_array(w);
+    jsonw_member_i32s(w, "stop_ids", c->generation.eos, (size_t)c->generation.n_eos);
     jsonw_member_i64(w, "hadamard_block", c->hadamard.block);
 }
 
@@ -281,9 +279,7 @@ static void put_drafter(jsonw *w, const pack *p)
     jsonw_member_i64(w, "mask_id", d->mask_id);
     jsonw_member_i64(w, "candidates", d->top_k);
     jsonw_member_i64(w, "target_layers", d->n_target_layer);
-    jsonw_member_array(w, "taps");
-    for (int i = 0; i < d->n_tap; i++) jsonw_i64(w, d->tap[i]);
-    jsonw_end_array(w);
+    jsonw_member_i32s(w, "taps", d->tap, (size_t)d->n_tap);
     jsonw_member_bool(w, "config_synthesised", pack_is_synthesised(p));
 }
 
@@ -313,9 +309,7 @@ static void put_tensors(jsonw *w, const pack *p)
             jsonw_object(w);
             jsonw_member_str(w, "name", t->name);
             jsonw_member_text(w, "dtype", dtype_name(t->type));
-            jsonw_member_array(w, "shape");
-            for (int d = 0; d < t->rank; d++) jsonw_i64(w, t->shape[d]);
-            jsonw_end_array(w);
+            jsonw_member_i64s(w, "shape", t->shape, (size_t)t->rank);
             jsonw_member_u64(w, "bytes", t->bytes);
             jsonw_member_i64(w, "file", (int64_t)i);
             jsonw_end_object(w);

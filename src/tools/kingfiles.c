@@ -126,9 +126,7 @@ void kingfiles_hadamard(const kingfiles *f, buf *out)
     jsonw_member_text(&w, "prism.hadamard.sign_mode", "explicit");
     put_names(f, &w, "prism.hadamard.weight_names", false);
     put_names(f, &w, "prism.hadamard.inverse_weight_names", true);
-    jsonw_member_array(&w, "prism.hadamard.sign_widths");
-    for (int i = 0; i < f->n_width; i++) jsonw_i64(&w, f->width[i]);
-    jsonw_end_array(&w);
+    jsonw_member_i64s(&w, "prism.hadamard.sign_widths", f->width, (size_t)f->n_width);
     jsonw_member_array(&w, "prism.hadamard.sign_values");
     for (int i = 0; i < f->n_width; i++) {
         for (int64_t x = 0; x < f->width[i]; x++) jsonw_i64(&w, (int64_t)f->signs[i][x]);

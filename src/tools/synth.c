@@ -246,9 +246,7 @@ static void put_dflash(jsonw *w, const drafter_config *d)
     jsonw_member_i64(w, "mask_token_id", d->mask_id);
     jsonw_member_i64(w, "selector_rank", d->rank);
     jsonw_member_i64(w, "selector_top_k", d->top_k);
-    jsonw_member_array(w, "target_layer_ids");
-    for (int i = 0; i < d->n_tap; i++) jsonw_i64(w, d->tap[i]);
-    jsonw_end_array(w);
+    jsonw_member_i32s(w, "target_layer_ids", d->tap, (size_t)d->n_tap);
     jsonw_end_object(w);
 }
 

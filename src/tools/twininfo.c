@@ -85,9 +85,7 @@ static void put_tensors(jsonw *w, const gguf *g)
         jsonw_object(w);
         jsonw_member_str(w, "name", t->name);
         put_type(w, "type", t->type);
-        jsonw_member_array(w, "shape");
-        for (int d = 0; d < t->rank; d++) jsonw_i64(w, t->shape[d]);
-        jsonw_end_array(w);
+        jsonw_member_i64s(w, "shape", t->shape, (size_t)t->rank);
         jsonw_member_u64(w, "bytes", t->bytes);
         jsonw_end_object(w);
     }

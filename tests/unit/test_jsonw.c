@@ -34,6 +34,25 @@ TEST(commas_and_nesting)
     buf_free(&b);
 }
 
+TEST(arrays_of_whole_numbers)
+{
+    static const int32_t a[] = { INT32_MIN, 0, 7 };
+    static const int64_t b[] = { INT64_MAX };
+    buf text;
+    jsonw w;
+    buf_init(&text, 1000);
+    jsonw_init(&w, &text);
+    jsonw_object(&w);
+    jsonw_member_i32s(&w, "a", a, 3);
+    jsonw_member_i64s(&w, "b", b, 1);
+    jsonw_key(&w, "c");
+    jsonw_i32s(&w, a, 0);
+    jsonw_member_i64s(&w, "d", NULL, 0);
+    jsonw_end_object(&w);
+    EXPECT_STR(text.ptr, "{\"a\":[-2147483648,0,7],\"b\":[9223372036854775807],\"c\":[],\"d\":[]}");
+    buf_free(&text);
+}
+
 TEST(deep_nesting)
 {
     buf b;
