@@ -232,8 +232,26 @@ static bool put_format(jsonw *w, const json_node *body, api_error *e)
 static bool translate(call *c, const json_node *body, api_error *e)
 {
     static const char *const same[] = { "model", "max_tokens", "stream" };
-    static const char *const refused[] = { "mcp_servers", "container",    "n",
-                                           "logprobs",    "top_logprobs", "response_format" };
+    static const refused_field refused[] = {
+        { "mcp_servers", NULL },
+        { "container", NULL },
+        { "compaction", NULL },
+        { "thread", NULL },
+        { "n", NULL },
+        { "logprobs", NULL },
+        { "top_logprobs", NULL },
+        { "response_format", "output_config.format" },
+        { "output_format", "output_config.format" },
+        { "stop", "stop_sequences" },
+        { "max_completion_tokens", "max_tokens" },
+        { "max_output_tokens", "max_tokens" },
+        { "instructions", "system" },
+        { "reasoning", "thinking" },
+        { "reasoning_effort", "output_config.effort" },
+        { "reasoning_budget", "thinking.budget_tokens" },
+        { "chat_template_kwargs", "thinking" },
+        { "parallel_tool_calls", "tool_choice.disable_parallel_tool_use" },
+    };
     if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e)) return false;
     buf text;
     jsonw w;

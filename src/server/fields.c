@@ -62,11 +62,15 @@ bool fields_is(const json_node *o, const char *type)
     return strcmp(fields_type(o), type) == 0;
 }
 
-bool fields_absent(const json_node *o, const char *const *keys, size_t n, api_error *e)
+bool fields_absent(const json_node *o, const refused_field *list, size_t n, api_error *e)
 {
-    for (size_t i = 0; i < n; i++)
-        if (fields_present(o, keys[i]))
-            return fields_refuse(e, keys[i], "'%s': not supported", keys[i]);
+    for (size_t i = 0; i < n; i++) {
+        const char *key = list[i].key, *instead = list[i].instead;
+        if (!fields_present(o, key)) continue;
+        if (!instead) return fields_refuse(e, key, "'%s': not supported", key);
+        return fields_refuse(e, key, "'%s': not a field of this call, which has '%s'", key,
+                             instead);
+    }
     return true;
 }
 

@@ -29,8 +29,12 @@ bool fields_parse(json_doc **doc, str body, api_error *e);
 bool fields_present(const json_node *o, const char *key); /* there and not null */
 const char *fields_type(const json_node *o);              /* its "type"; "" when that is no text */
 bool fields_is(const json_node *o, const char *type);
-/* Refuses each of keys [n] that is present: known, and not supported here. */
-bool fields_absent(const json_node *o, const char *const *keys, size_t n, api_error *e);
+/* A field that is known and not taken: what it asks for is not there, or has another name. */
+typedef struct refused_field {
+    const char *key, *instead; /* NULL: nothing */
+} refused_field;
+/* Refuses each of list [n] that is present. */
+bool fields_absent(const json_node *o, const refused_field *list, size_t n, api_error *e);
 bool fields_bool(const json_node *o, const char *key, bool *out, api_error *e);
 bool fields_int(const json_node *o, const char *key, int64_t min, int64_t max, int *out,
                 api_error *e);

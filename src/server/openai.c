@@ -180,8 +180,17 @@ static bool parse_thinking(call *c, const json_node *body, api_error *e)
 /* What this server does not do. */
 static bool check_unsupported(const json_node *body, api_error *e)
 {
-    static const char *const refused[] = { "functions", "function_call", "audio",
-                                           "web_search_options" };
+    static const refused_field refused[] = {
+        { "functions", "tools" },
+        { "function_call", "tool_choice" },
+        { "audio", NULL },
+        { "web_search_options", NULL },
+        { "moderation", NULL },
+        { "system", "messages" },
+        { "instructions", "messages" },
+        { "max_output_tokens", "max_completion_tokens" },
+        { "stop_sequences", "stop" },
+    };
     const json_node *kinds = NULL;
     if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e) ||
         !fields_array(body, "modalities", &kinds, e))
@@ -273,20 +282,30 @@ static bool parse_prompts(call *c, const json_node *node, api_error *e)
 
 static bool parse_completion(call *c, const json_node *body, api_error *e)
 {
-    static const char *const refused[] = { "suffix", "best_of", "echo" };
+    static const char *const idle[] = { "suffix", "best_of", "echo" };
+    static const refused_field refused[] = {
+        { "messages", "prompt" },
+        { "tools", NULL },
+        { "response_format", NULL },
+        { "top_logprobs", "logprobs" },
+        { "max_completion_tokens", "max_tokens" },
+        { "max_output_tokens", "max_tokens" },
+        { "stop_sequences", "stop" },
+    };
     int top = -1;
     c->legacy = true;
     c->sampling.raw = true;
+    if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e)) return false;
     if (!fields_present(body, "prompt")) return fields_refuse(e, "prompt", "'prompt': missing");
     if (!parse_common(c, body, e) || !fields_int(body, "logprobs", 0, 5, &top, e) ||
         !parse_prompts(c, json_get(body, "prompt"), e))
         return false;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const json_node *n = json_get(body, refused[i]);
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+        const json_node *n = json_get(body, idle[i]);
         int64_t one;
-        const bool harmless = !fields_present(body, refused[i]) || json_kind(n) == JSON_FALSE ||
+        const bool harmless = !fields_present(body, idle[i]) || json_kind(n) == JSON_FALSE ||
                               (json_i64(n, &one) && one == 1);
-        if (!harmless) return fields_refuse(e, refused[i], "'%s': not supported", refused[i]);
+        if (!harmless) return fields_refuse(e, idle[i], "'%s': not supported", idle[i]);
     }
     c->sampling.logprobs = top >= 0;
     c->sampling.top_logprobs = c->top_logprobs = top;

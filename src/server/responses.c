@@ -211,6 +211,9 @@ static bool put_tools(jsonw *w, const json_node *body, api_error *e)
         fields_copy(w, body, "tool_choice", "tool_choice");
         return true;
     }
+    if (!fields_is(wanted, "function"))
+        return fields_refuse(e, "tool_choice", "'tool_choice.type': found \"%.40s\", want function",
+                             fields_type(wanted));
     jsonw_key(w, "tool_choice");
     openai_put_tool_choice(w, wanted);
     return true;
@@ -228,15 +231,45 @@ static bool put_format(jsonw *w, const json_node *body, api_error *e)
     return true;
 }
 
+/* Log-probabilities are asked for here; the rest is about tools that are not there. */
+static bool check_include(const json_node *body, api_error *e)
+{
+    const json_node *list = NULL;
+    if (!fields_array(body, "include", &list, e)) return false;
+    for (size_t i = 0; i < json_len(list); i++) {
+        const char *what = json_text(json_at(list, i));
+        if (what && strcmp(what, "message.output_text.logprobs") == 0)
+            return fields_refuse(e, "include", "'include': %s is not supported", what);
+    }
+    return true;
+}
+
 /* What this server does not do. */
 static bool check_unsupported(const json_node *body, api_error *e)
 {
-    static const char *const refused[] = { "conversation", "prompt",       "max_tool_calls", "n",
-                                           "logprobs",     "top_logprobs", "response_format" };
+    static const refused_field refused[] = {
+        { "conversation", NULL },
+        { "prompt", NULL },
+        { "max_tool_calls", NULL },
+        { "moderation", NULL },
+        { "n", NULL },
+        { "logprobs", NULL },
+        { "top_logprobs", NULL },
+        { "messages", "input" },
+        { "system", "instructions" },
+        { "max_tokens", "max_output_tokens" },
+        { "max_completion_tokens", "max_output_tokens" },
+        { "stop_sequences", "stop" },
+        { "response_format", "text.format" },
+        { "reasoning_effort", "reasoning.effort" },
+        { "thinking", "reasoning" },
+    };
     bool background = false;
     if (!fields_bool(body, "background", &background, e)) return false;
     if (background) return fields_refuse(e, "background", "'background': not supported");
-    if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e)) return false;
+    if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e) ||
+        !check_include(body, e))
+        return false;
     if (!fields_present(body, "previous_response_id")) return true;
     fields_refuse(e, "previous_response_id",
                   "'previous_response_id': nothing is stored; send the whole input");
@@ -247,7 +280,9 @@ static bool check_unsupported(const json_node *body, api_error *e)
 
 static bool parse_request(call *c, const json_node *body, api_error *e)
 {
-    static const char *const same[] = { "model", "stream", "stop", "parallel_tool_calls" };
+    static const char *const same[] = {
+        "model", "stream", "stop", "parallel_tool_calls", "chat_template_kwargs", "reasoning_budget"
+    };
     const json_node *reasoning = NULL;
     int limit = 0;
     if (!check_unsupported(body, e) || !fields_object(body, "reasoning", &reasoning, e) ||
