@@ -162,12 +162,12 @@ ingot_status ingot_render_bare(const ingot_model *m, const char *template_text,
 typedef struct ingot_engine_options {
     size_t size;
     int context;  /* positions per request; 0: what fits, at most the model's */
-    int parallel; /* requests at once; 0: 1 */
+    int parallel; /* choices at once; 0: 1 */
     /* positions of all requests together, at least `context`; 0: parallel contexts, or as many as
      * fit. Memory is taken as requests grow; when it is used up, the youngest waits and goes on
      * later */
     int total_context;
-    int queue;            /* requests waiting beyond those; 0: 64 */
+    int queue;            /* choices waiting beyond those; 0: 64 */
     const char *kv_type;  /* NULL or "f16"; "f32", "q8" */
     int chunk;            /* most prefill rows of one pass; 0: chosen */
     uint64_t cache_bytes; /* prefix cache; 0: none */
@@ -185,6 +185,7 @@ ingot_status ingot_engine_start(ingot_engine **out, ingot_model *m, const ingot_
 void ingot_engine_stop(
     ingot_engine *g); /* cancels what runs, waits, frees; requests must be released first */
 int ingot_engine_context(const ingot_engine *g);
+int ingot_engine_room(const ingot_engine *g); /* choices that run and wait, parallel + queue */
 int ingot_engine_total_context(const ingot_engine *g);
 
 /* Block of a step: rows verified, drafts + 1. */
@@ -229,6 +230,8 @@ typedef struct ingot_sampling {
     bool show_special;   /* special tokens are part of the text */
 } ingot_sampling;
 
+/* INGOT_E_AGAIN: the queue is full. INGOT_E_LIMIT: it will never have room for that many choices.
+ */
 ingot_status ingot_submit(ingot_request **out, ingot_engine *g, const ingot_prompt *p,
                           const ingot_sampling *s, ingot_error *e);
 
@@ -263,6 +266,8 @@ typedef struct ingot_logprob {
 enum { INGOT_MAX_BLOCK = 16 };
 typedef struct ingot_usage {
     int prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
+    int decoded_tokens; /* of the completion, in decode_s: all but the first, which comes out of the
+                           prompt's last row */
     double queue_s, prefill_s, decode_s;
     int steps; /* king passes that decoded for this choice */
     int drafted, accepted;
@@ -326,9 +331,11 @@ ingot_status ingot_splitter_next(ingot_splitter *s,
 void ingot_splitter_free(ingot_splitter *s);
 
 typedef struct ingot_stats {
-    int running, queued;
-    uint64_t requests, cancelled, failed;
-    uint64_t preempted; /* times a request was put back for want of memory */
+    int running, queued;                  /* choices */
+    uint64_t requests, cancelled, failed; /* choices */
+    uint64_t preempted;                   /* times one was put back for want of memory */
+    /* a prompt and its prefill count once, whatever the number of choices; cached_tokens are among
+     * prompt_tokens */
     uint64_t prompt_tokens, cached_tokens, generated_tokens, reasoning_tokens;
     double prefill_s, decode_s, plain_s;
     uint64_t steps, step_rows;

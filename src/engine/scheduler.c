@@ -259,7 +259,7 @@ static void count_ended(scheduler *g, const sequence *s)
     g->stats.ended++;
     g->stats.cancelled += s->progress.finish == REQUEST_CANCELLED;
     g->stats.failed += s->progress.finish == REQUEST_FAILED;
-    g->stats.prefill_s += u->prefill_s;
+    if (s->choice == 0) g->stats.prefill_s += u->prefill_s;
     g->stats.decode_s += u->decode_s;
     g->stats.plain_s += u->plain_s;
     g->stats.reasoning_tokens += (uint64_t)u->reasoning_tokens;
@@ -370,6 +370,17 @@ static sequence *take_next(scheduler *g)
     return NULL;
 }
 
+/* The prompt is done up to `done`. It counts once, whatever the number of choices, and so do rows
+ * that run again because the sequence was put back. */
+static void note_prompt(scheduler *g, sequence *s, int done)
+{
+    const int more = done - s->progress.prompt_done;
+    if (more <= 0) return;
+    if (s->choice == 0) g->stats.prompt_tokens += (uint64_t)more;
+    s->progress.prompt_done = done;
+    s->changed = true;
+}
+
 /* Puts the longest known beginning of the prompt on the seat. */
 static void begin_state(scheduler *g, sequence *s)
 {
@@ -395,8 +406,8 @@ static void begin_state(scheduler *g, sequence *s)
     if (s->admitted_ns) return; /* it goes on: this has been counted */
     const int found = state_len(at->state);
     s->progress.usage.cached_tokens = found;
-    s->progress.prompt_done = found;
-    g->stats.cached_tokens += (uint64_t)found;
+    note_prompt(g, s, found);
+    if (s->choice == 0) g->stats.cached_tokens += (uint64_t)found;
 }
 
 static void sit_down(scheduler *g, sequence *s, seat *at)
@@ -680,11 +691,7 @@ static void settle_prefill(scheduler *g, sequence *s, const king_job *job)
     const int from = state_len(s->seat->state);
     state_commit(s->seat->state, job->n);
     speculate_feed(&g->speculate, s, job->taps, from, job->n);
-    if (!sequence_has_begun(s)) {
-        s->progress.prompt_done = from + job->n;
-        s->changed = true;
-        g->stats.prompt_tokens += (uint64_t)job->n;
-    }
+    if (!sequence_has_begun(s)) note_prompt(g, s, from + job->n);
     if (s->params->score) note_scores(g, s, job, from);
     keep_prefix(g, s);
     if (from + job->n < s->prefill_end || sequence_has_begun(s)) return;

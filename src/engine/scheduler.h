@@ -27,6 +27,8 @@ typedef struct scheduler_stats {
     int running, queued;
     uint64_t requests, ended, cancelled, failed; /* choices; ended counts those of any finish */
     uint64_t preempted;                          /* times one was put back */
+    /* a prompt and its prefill count once, whatever the number of choices; cached_tokens are among
+     * prompt_tokens */
     uint64_t prompt_tokens, cached_tokens, generated_tokens, reasoning_tokens;
     double prefill_s, decode_s, plain_s;
     uint64_t steps, step_rows, drafted, accepted, accepted_at[REQUEST_MAX_BLOCK];

@@ -181,6 +181,35 @@ TEST(R051_a_small_budget_evicts_and_stays_right)
     ingot_model_close(m);
 }
 
+/* The sums of an engine are those of its answers: a prompt is one prompt, cached or not and
+ * whatever the number of choices. */
+TEST(a_prompt_is_counted_once)
+{
+    ingot_model *m = nugget_open(1, NULL);
+    ingot_engine *g = start(m, 1, 16 << 20);
+    ingot_prompt p = INGOT_INIT(ingot_prompt);
+    p.messages = "[{\"role\":\"system\",\"content\":\"You are a helpful assistant.\"},"
+                 "{\"role\":\"user\",\"content\":\"What is the capital of France?\"}]";
+    ingot_sampling s = sampled(4);
+    uint64_t cached = 0, prompts = 0;
+    for (int turn = 0; turn < 3; turn++) {
+        nugget_result got[4];
+        s.n = turn == 2 ? 4 : 1;
+        for (int i = 0; i < s.n; i++) nugget_init(&got[i]);
+        nugget_finish(nugget_submit(g, &p, &s), got);
+        prompts += (uint64_t)got[0].usage.prompt_tokens;
+        cached += (uint64_t)got[0].usage.cached_tokens;
+        for (int i = 0; i < s.n; i++) nugget_free(&got[i]);
+    }
+    ingot_stats stats;
+    ingot_engine_get_stats(g, &stats);
+    EXPECT(cached > prompts / 3); /* the second and the third were found */
+    EXPECT_INT(stats.prompt_tokens, prompts);
+    EXPECT_INT(stats.cached_tokens, cached);
+    ingot_engine_stop(g);
+    ingot_model_close(m);
+}
+
 /* Choice 0 is the reply that one choice gives; the others differ, and are the same however many run
  * at once. */
 TEST(choices_share_the_prompt_and_nothing_else)
