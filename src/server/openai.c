@@ -282,7 +282,6 @@ static bool parse_prompts(call *c, const json_node *node, api_error *e)
 
 static bool parse_completion(call *c, const json_node *body, api_error *e)
 {
-    static const char *const idle[] = { "suffix", "best_of", "echo" };
     static const refused_field refused[] = {
         { "messages", "prompt" },
         { "tools", NULL },
@@ -291,22 +290,21 @@ static bool parse_completion(call *c, const json_node *body, api_error *e)
         { "max_completion_tokens", "max_tokens" },
         { "max_output_tokens", "max_tokens" },
         { "stop_sequences", "stop" },
+        { "suffix", NULL },
     };
-    int top = -1;
+    int top = -1, best_of = 1;
+    bool echo = false;
     c->legacy = true;
     c->sampling.raw = true;
     if (!fields_absent(body, refused, sizeof refused / sizeof *refused, e)) return false;
     if (!fields_present(body, "prompt")) return fields_refuse(e, "prompt", "'prompt': missing");
+    if (!fields_bool(body, "echo", &echo, e) || !fields_int(body, "best_of", 1, 20, &best_of, e))
+        return false;
+    if (echo) return fields_refuse(e, "echo", "'echo': not supported");
+    if (best_of != 1) return fields_refuse(e, "best_of", "'best_of': not supported");
     if (!parse_common(c, body, e) || !fields_int(body, "logprobs", 0, 5, &top, e) ||
         !parse_prompts(c, json_get(body, "prompt"), e))
         return false;
-    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
-        const json_node *n = json_get(body, idle[i]);
-        int64_t one;
-        const bool harmless = !fields_present(body, idle[i]) || json_kind(n) == JSON_FALSE ||
-                              (json_i64(n, &one) && one == 1);
-        if (!harmless) return fields_refuse(e, idle[i], "'%s': not supported", idle[i]);
-    }
     c->sampling.logprobs = top >= 0;
     c->sampling.top_logprobs = c->top_logprobs = top;
     return true;
