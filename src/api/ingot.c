@@ -330,6 +330,11 @@ int ingot_engine_context(const ingot_engine *g)
     return g->context;
 }
 
+int ingot_engine_room(const ingot_engine *g)
+{
+    return engine_room(g->engine);
+}
+
 int ingot_engine_total_context(const ingot_engine *g)
 {
     return g->total_context;

@@ -95,6 +95,7 @@ static void copy_usage(ingot_usage *to, const request_params *p, const request_p
     *to = (ingot_usage){ .prompt_tokens = p->n_prompt,
                          .cached_tokens = u->cached_tokens,
                          .completion_tokens = g->n_ids,
+                         .decoded_tokens = g->n_ids > 0 ? g->n_ids - 1 : 0,
                          .reasoning_tokens = u->reasoning_tokens,
                          .queue_s = u->queue_s,
                          .prefill_s = u->prefill_s,

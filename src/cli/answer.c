@@ -158,12 +158,6 @@ static double rate(double n, double seconds)
     return seconds > 0 ? n / seconds : 0;
 }
 
-/* The first token comes out of the prompt's last row, so decoding made one token fewer. */
-static int decoded(const ingot_usage *u)
-{
-    return u->completion_tokens > 0 ? u->completion_tokens - 1 : 0;
-}
-
 void answer_stats(const answer *a, const ingot_model *m)
 {
     const ingot_usage *u = a->end.usage;
@@ -171,13 +165,13 @@ void answer_stats(const answer *a, const ingot_model *m)
     fprintf(stderr, "prompt     %d tokens (%d cached), %.2f s, %.1f tok/s\n", u->prompt_tokens,
             u->cached_tokens, u->prefill_s, rate(read, u->prefill_s));
     fprintf(stderr, "generated  %d tokens, %.2f s, %.1f tok/s, finish %s, seed %llu\n",
-            u->completion_tokens, u->decode_s, rate(decoded(u), u->decode_s),
+            u->completion_tokens, u->decode_s, rate(u->decoded_tokens, u->decode_s),
             finish_name(a->end.finish), (unsigned long long)u->seed);
     if (u->drafted > 0) {
         fprintf(stderr,
                 "drafting   %d steps, %.2f tokens per step, %d of %d drafts accepted (%.0f %%), "
                 "copied %d of %d\n",
-                u->steps, rate(decoded(u), u->steps), u->accepted, u->drafted,
+                u->steps, rate(u->decoded_tokens, u->steps), u->accepted, u->drafted,
                 100.0 * u->accepted / u->drafted, u->copy_accepted, u->copy_drafted);
         fprintf(stderr, "           by position:");
         for (int i = 0; i < INGOT_MAX_BLOCK && u->drafted_at[i]; i++)
@@ -189,7 +183,8 @@ void answer_stats(const answer *a, const ingot_model *m)
     }
     if (u->plain_s > 0 && u->drafted > 0)
         fprintf(stderr, "plain      %.1f tok/s estimated: %.2f times that\n",
-                rate(decoded(u), u->plain_s), u->decode_s > 0 ? u->plain_s / u->decode_s : 0);
+                rate(u->decoded_tokens, u->plain_s),
+                u->decode_s > 0 ? u->plain_s / u->decode_s : 0);
     ingot_model_info info;
     ingot_model_get_info(m, &info);
     char peak[32];

@@ -22,7 +22,6 @@ static const char *const prompts[DRAFTBENCH_PROMPTS] = {
 typedef struct run {
     double seconds[MOST_TURNS];
     timing time; /* of these */
-    int tokens;
     char sha256[65];
     ingot_usage usage; /* of the last turn */
 } run;
@@ -72,7 +71,6 @@ static status time_one(const bench *b, int prompt, int block, run *out, int turn
         }
     } while (ev.kind != INGOT_END);
     out->usage = *ev.usage;
-    out->tokens = ev.usage->completion_tokens;
     memcpy(out->sha256, ev.usage->sha256, sizeof out->sha256);
     if (turn >= 0) out->seconds[turn] = ev.usage->decode_s;
     ingot_release(r);
@@ -105,7 +103,7 @@ static void count_drafts(const bench *b, int i, draftbench_figure *f)
     for (int p = 0; p < DRAFTBENCH_PROMPTS; p++) {
         const ingot_usage *u = &b->runs[i][p].usage;
         steps += u->steps;
-        decoded += u->completion_tokens - 1;
+        decoded += u->decoded_tokens;
         drafted += u->drafted;
         accepted += u->accepted;
         for (int k = 0; k < INGOT_MAX_BLOCK; k++) {
@@ -132,7 +130,7 @@ static void summarise(bench *b)
             all.least += one->time.least;
             all.most += one->time.most;
             all.median += one->time.median;
-            tokens += one->tokens - 1; /* the first one comes out of the prompt */
+            tokens += one->usage.decoded_tokens;
         }
         if (i == 0) plain = all.median;
         f->tok_s = all.median > 0 ? tokens / all.median : 0;

@@ -111,12 +111,21 @@ static status make_sequences(const engine *g, request *r, sequence **out, error 
     return OK;
 }
 
+int engine_room(const engine *g)
+{
+    return g->room;
+}
+
 status engine_submit(engine *g, request *r, error *e)
 {
     const int n = request_get_params(r)->n;
     request_set_wake(r, g->wake, g->wake_arg);
-    sequence *list;
-    status s = make_sequences(g, r, &list, e);
+    sequence *list = NULL;
+    status s = OK;
+    if (n > g->room)
+        s = error_set(e, E_LIMIT, "n: found %d choices, want at most %d (parallel and queue)", n,
+                      g->room);
+    if (s == OK) s = make_sequences(g, r, &list, e);
     const int before = atomic_fetch_add(&g->present, n);
     if (s == OK && before + n > g->room)
         s = error_set(e, E_AGAIN, "queue: %d choices are running or waiting, limit %d", before,

@@ -9,7 +9,7 @@
 
 typedef struct engine_options {
     scheduler_options scheduler;
-    int queue;          /* requests waiting beyond the seats */
+    int queue;          /* choices waiting beyond the seats */
     request_wake *wake; /* may be NULL */
     void *wake_arg;
 } engine_options;
@@ -18,8 +18,10 @@ typedef struct engine engine;
 status engine_start(engine **out, const engine_options *o, error *e);
 void engine_stop(engine *g); /* ends what runs as cancelled, joins the thread, frees */
 
-/* Posts the request; it may be cancelled and released at any time. E_AGAIN: the queue is full. On
- * failure the engine's references are dropped: the client only releases. */
+int engine_room(const engine *g); /* choices that may run and wait at once */
+/* Posts the request; it may be cancelled and released at any time. E_AGAIN: the queue is full.
+ * E_LIMIT: it has more choices than there is ever room for. On failure the engine's references are
+ * dropped: the client only releases. */
 status engine_submit(engine *g, request *r, error *e);
 void engine_get_stats(engine *g, scheduler_stats *out);
 #endif

@@ -339,6 +339,10 @@ static bool refuse_submit(const call *c, ingot_status s, const ingot_error *from
 bool call_start(call *c, str body, api_error *e)
 {
     if (!call_parse(c, body, e)) return false;
+    if (c->n_prompts * call_n(c) > c->service->room) /* the queue would never take them */
+        return fields_refuse(e, c->n_prompts > 1 ? c->dialect->prompt_field : "n",
+                             "found %d choices, want at most %d (--parallel and --queue)",
+                             c->n_prompts * call_n(c), c->service->room);
     if (!make_choices(c)) return fields_no_memory(e);
     for (int i = 0; i < c->n_prompts; i++) {
         ingot_error ie;
@@ -532,6 +536,7 @@ void call_sum_usage(const call *c, ingot_usage *sum)
             if (u->queue_s > sum->queue_s) sum->queue_s = u->queue_s;
         }
         sum->completion_tokens += u->completion_tokens;
+        sum->decoded_tokens += u->decoded_tokens;
         sum->reasoning_tokens += u->reasoning_tokens;
         sum->decode_s += u->decode_s;
         sum->plain_s += u->plain_s;
@@ -569,7 +574,7 @@ void call_write_timings(jsonw *w, const ingot_usage *u)
     number(w, "prompt_per_second", u->prefill_s > 0 ? prompt_n / u->prefill_s : 0);
     jsonw_member_i64(w, "predicted_n", u->completion_tokens);
     number(w, "predicted_ms", u->decode_s * 1e3);
-    number(w, "predicted_per_second", u->decode_s > 0 ? u->completion_tokens / u->decode_s : 0);
+    number(w, "predicted_per_second", u->decode_s > 0 ? u->decoded_tokens / u->decode_s : 0);
     jsonw_member_i64(w, "draft_n", u->drafted);
     jsonw_member_i64(w, "draft_n_accepted", u->accepted);
     jsonw_member_i64(w, "draft_cycles", u->steps);

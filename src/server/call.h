@@ -27,7 +27,7 @@ typedef struct service {
     const char *name;    /* the served model's id */
     const char *drafter; /* its folder's name; NULL without one */
     int64_t created;     /* when it was loaded */
-    int context;
+    int context, room;   /* positions of a choice; choices that run and wait */
     bool reasoning_both; /* `reasoning` beside `reasoning_content` */
 } service;
 

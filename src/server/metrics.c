@@ -61,8 +61,8 @@ static void write_requests(const metrics *m, const char *const *names, buf *out)
 
 static void write_engine(const ingot_stats *s, buf *out)
 {
-    whole(out, "requests_running", "gauge", "Requests being generated.", (uint64_t)s->running);
-    whole(out, "requests_queued", "gauge", "Requests waiting for a place.", (uint64_t)s->queued);
+    whole(out, "requests_running", "gauge", "Choices being generated.", (uint64_t)s->running);
+    whole(out, "requests_queued", "gauge", "Choices waiting for a place.", (uint64_t)s->queued);
     whole(out, "prompt_tokens_total", "counter", "Prompt tokens, cached ones included.",
           s->prompt_tokens);
     whole(out, "cached_tokens_total", "counter", "Prompt tokens found in the prefix cache.",
@@ -97,7 +97,7 @@ static void write_engine(const ingot_stats *s, buf *out)
           s->cache_disk_loads);
     whole(out, "prefix_cache_disk_failures_total", "counter",
           "Files that were dropped or could not be written.", s->cache_disk_failures);
-    whole(out, "preemptions_total", "counter", "Times a request was put back for want of memory.",
+    whole(out, "preemptions_total", "counter", "Times a choice was put back for want of memory.",
           s->preempted);
     head(out, "kv_pages", "gauge", "Pages of keys and values, by state.");
     buf_printf(out, "ingot_kv_pages{state=\"free\"} %d\ningot_kv_pages{state=\"used\"} %d\n",

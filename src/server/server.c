@@ -157,8 +157,8 @@ static void observe(exchange *x)
     ingot_usage u;
     call_sum_usage(x->c, &u);
     metrics_observe(&x->s->metrics.queue_s, u.queue_s);
-    if (u.completion_tokens > 1)
-        metrics_observe(&x->s->metrics.per_token_s, u.decode_s / (u.completion_tokens - 1));
+    if (u.decoded_tokens > 0)
+        metrics_observe(&x->s->metrics.per_token_s, u.decode_s / u.decoded_tokens);
 }
 
 /* The status line is long gone: the error is an event, and the stream ends without a normal finish.
@@ -611,6 +611,7 @@ static void *load(void *arg)
     if (s->load_status == OK) {
         ingot_model_get_info(s->service.model, &s->service.info);
         s->service.context = ingot_engine_context(s->service.engine);
+        s->service.room = ingot_engine_room(s->service.engine);
         s->service.name = s->o->model_name ? s->o->model_name : last_part(s->service.info.king);
         s->service.drafter = last_part(s->service.info.drafter);
         s->service.created = clock_wall_s();

@@ -308,6 +308,10 @@ TEST(a_full_queue_is_refused_by_name)
     for (int i = 0; i < 3; i++) q[i] = nugget_submit(r.g, &p, &s);
     EXPECT_INT(ingot_submit(&q[3], r.g, &p, &s, &e), INGOT_E_AGAIN);
     EXPECT(strstr(e.text, "limit 3"));
+    EXPECT_INT(ingot_engine_room(r.g), 3);
+    s.n = 4; /* waiting would not help */
+    EXPECT_INT(ingot_submit(&q[3], r.g, &p, &s, &e), INGOT_E_LIMIT);
+    EXPECT_STR(e.text, "n: found 4 choices, want at most 3 (parallel and queue)");
     for (int i = 0; i < 3; i++) ingot_release(q[i]);
     rig_close(&r);
 }

@@ -106,6 +106,11 @@ class Leaving(harness.Case):
         for s in (first, *waiting):
             s.close()
 
+    def test_what_the_queue_can_never_take_is_400(self):
+        self.error(self.server.chat(n=4), 400, param="n")
+        self.error(self.server.post("/v1/completions", {"prompt": ["a", "b"], "n": 2, "max_tokens": 1}), 400, param="prompt")
+        self.assertEqual(self.server.chat(n=3, max_tokens=1).status, 200)
+
     def test_silence_is_filled(self):
         first = long_stream(self.server)
         begun = time.monotonic()

@@ -205,6 +205,9 @@ class Streams(harness.Case):
         plain = self.server.chat(ASK, block=1, max_tokens=64).json
         self.assertEqual((plain["timings"]["draft_n"], plain["timings"]["block_mean"]), (0, 1))
         self.assertEqual(plain["timings"]["plain_ms_estimate"], plain["timings"]["predicted_ms"])
+        # the first token comes out of the prompt, and its time is the prompt's
+        speed = (plain["timings"]["predicted_n"] - 1) / plain["timings"]["predicted_ms"] * 1e3
+        self.assertAlmostEqual(plain["timings"]["predicted_per_second"], speed, delta=speed / 200)
         for block in (2, 4, 8, "auto"):
             drafted = self.server.chat(ASK, block=block, max_tokens=64).json
             self.assertEqual(drafted["choices"][0]["message"], plain["choices"][0]["message"])
@@ -335,6 +338,12 @@ class Streams(harness.Case):
         self.assertEqual(self.server.post("/detokenize", {"tokens": [most - 1]}).status, 200)
         models = self.server.get("/v1/models").json["data"][0]
         self.assertEqual((models["meta"]["n_ctx"], models["meta"]["drafter"]), (4096, "drafter-q8"))
+
+    def test_completions_refuse_what_they_do_not_do(self):
+        for name, same, others in (("echo", False, (True, 1, "no")), ("best_of", 1, (2, True, 0)), ("suffix", None, (False, "", "x"))):
+            self.assertEqual(self.server.post("/v1/completions", {"prompt": "a", "max_tokens": 1, name: same}).status, 200)
+            for value in others:
+                self.error(self.server.post("/v1/completions", {"prompt": "a", "max_tokens": 1, name: value}), 400, param=name)
 
     def test_metrics_are_well_formed(self):
         self.assertEqual(self.server.post(harness.CHAT, {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}).status, 200)
