@@ -120,6 +120,15 @@ static status check_memory(const ingot_model *m, error *e)
                      m->folder, of_king, of_drafter, room);
 }
 
+/* Every id of the tokenizer must have its row in the embedding. */
+static status check_vocabulary(const ingot_model *m, error *e)
+{
+    const int n_vocab = pack_king(m->king_pack)->n_vocab;
+    if (m->info.n_token <= n_vocab) return OK;
+    return error_set(e, E_FORMAT, "%s/tokenizer.json: found %d tokens, want at most the king's %d",
+                     m->folder, m->info.n_token, n_vocab);
+}
+
 static status open_models(ingot_model *m, const ingot_model_options *o, error *e)
 {
     TRY(check_memory(m, e));
@@ -139,9 +148,8 @@ status handle_vocabulary(ingot_model *m, const tokmask_vocabulary **out, error *
     status s = OK;
     pthread_mutex_lock(&m->lock);
     if (!m->vocabulary) {
-        const int n = m->info.n_token < m->info.n_vocab ? m->info.n_token : m->info.n_vocab;
         const int32_t calls[] = { m->call_open, m->call_close };
-        s = tokmask_vocabulary_new(&m->vocabulary, m->tokenizer, n, calls, 2, e);
+        s = tokmask_vocabulary_new(&m->vocabulary, m->tokenizer, m->info.n_token, calls, 2, e);
     }
     *out = m->vocabulary;
     pthread_mutex_unlock(&m->lock);
@@ -169,6 +177,7 @@ status handle_open(ingot_model *m, const ingot_model_options *o, error *e)
         *e = m->tokenizer_error;
         return e->code;
     }
+    TRY(check_vocabulary(m, e));
     return open_models(m, o, e);
 }
 

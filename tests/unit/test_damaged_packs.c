@@ -80,6 +80,10 @@ TEST(damaged_packs_are_refused_in_a_line)
           { .file = "tokenizer.json", .old = "\"model\"", .now = "\"modle\"" },
           3,
           "model: found null, want BPE" },
+        { "king-tiny", /* an id without a row in the embedding */
+          { .file = "tokenizer.json", .old = ": 1011\n", .now = ": 1024\n" },
+          1,
+          "/tokenizer.json: found 1025 tokens, want at most the king's 1024" },
         { "king-tiny",
           { .file = "chat_template.jinja", .old = "{%", .now = "{% nonsense %}{%" },
           1,
