@@ -1,4 +1,8 @@
 /* `ingot chat` from a pipe: a turn a line, and what becomes of those that fail. */
+#include <math.h>
+
+#include "base/json.h"
+#include "packkit.h"
 #include "program.h"
 
 TEST(chat_answers_a_prompt_a_line)
@@ -34,4 +38,54 @@ TEST(a_block_of_lines_holds_no_carriage_returns)
     EXPECT_INT(run("chat --quiet --max-tokens 1 --no-thinking" KING " < turns"), 0);
     read_back("block.json", out, sizeof out);
     EXPECT(strstr(out, "\"a\\nb\""));
+}
+
+/* A tiny model whose numbers break as soon as it reads "~" or the third token of its answer to
+ * "Hello!". */
+static kit breakable_king(void)
+{
+    const kit k = kit_new("qwen35-tiny-bf16");
+    const char *const table = "language_model.model.embed_tokens.weight";
+    char command[1024];
+    json_doc *doc;
+    error e;
+    int64_t id;
+    snprintf(command, sizeof command,
+             "cd " PACKS "qwen35-tiny-affine4 && cp *oken*.json *.jinja %s", k.folder);
+    EXPECT_INT(system(command), 0);
+    snprintf(command, sizeof command,
+             "generate --quiet --json --no-thinking -n 6 -p Hello! --king %s", k.folder);
+    EXPECT_INT(run(command), 0);
+    EXPECT_OK(json_parse(&doc, str_from(out), 0, "stdout", &e), e);
+    EXPECT(json_i64(json_at(json_get(json_root(doc), "token_ids"), 2), &id));
+    json_free(doc);
+    const int64_t ids[] = { id, 93 }, pairs = 64 / 2; /* of halves in a row */
+    for (int i = 0; i < 2; i++) {
+        const kit_change broken = SET(table, ids[i] * pairs, INFINITY);
+        kit_tensor(&k, "model.safetensors", &broken);
+    }
+    return k;
+}
+
+/* What fails in the engine, at once or after some words, is no part of the conversation, and the
+ * next turn is answered as if it had not been tried. */
+TEST(a_turn_that_breaks_leaves_no_trace)
+{
+    static char want[1 << 12], line[1 << 12];
+    char command[1024];
+    const kit k = breakable_king();
+#define TALK "chat --quiet --max-tokens 6 --no-thinking --king %s"
+    snprintf(command, sizeof command, TALK " <<'X'\nAgain.\n/save want\nX\n", k.folder);
+    EXPECT_INT(run(command), 0);
+    snprintf(line, sizeof line, "\n%s", out);
+    read_back("want", want, sizeof want);
+    EXPECT(strstr(want, "\"assistant\""));
+    snprintf(command, sizeof command, TALK " <<'X'\nHello!\nAgain.\n~\n/save got\nX\n", k.folder);
+    EXPECT_INT(run(command), 1);
+    const char *said = strstr(err, "not finite");
+    EXPECT(said && strstr(said + 1, "not finite"));
+    EXPECT(out[0] != '\n' && strstr(out, line)); /* some words, then the answer of before */
+    read_back("got", out, sizeof out);
+    EXPECT_STR(out, want);
+    kit_free(&k);
 }
