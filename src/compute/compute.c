@@ -15,6 +15,7 @@
 enum {
     PIECE = 1 << 18, /* bytes of tiles that a worker takes at once, at most; */
     PIECES = 8,      /* as many pieces a share, at least */
+    TOGETHER = 4,    /* strips that a piece has a multiple of: kernels may take several at once */
     CHUNK = 1024,    /* elements in a unit of an elementwise operation; a multiple of every group */
     GDN_BLOCK = 32   /* rows whose keys and queries stay in the first cache for all of a head */
 };
@@ -228,12 +229,13 @@ typedef struct matmul {
     units_begun *begun;
 } matmul;
 
-/* Of the n strips of `w` whose first stands at byte `at`, the first that begins at byte `from` or
- * later; n if none does. */
+/* Of the n strips of `w` whose first stands at byte `at`, in runs of TOGETHER: where the first run
+ * is that begins at byte `from` or later; n if none does. */
 static int first_strip(const tile_matrix *w, int n, size_t at, size_t from)
 {
     if (from <= at) return 0;
-    const size_t s = (from - at + w->strip_bytes - 1) / w->strip_bytes;
+    const size_t run = TOGETHER * w->strip_bytes;
+    const size_t s = (from - at + run - 1) / run * TOGETHER;
     return s < (size_t)n ? (int)s : n;
 }
 static size_t share_bytes(const matmul *m, int owner, int workers)
@@ -246,7 +248,7 @@ static size_t share_bytes(const matmul *m, int owner, int workers)
     }
     return bytes;
 }
-/* The strips that begin in bytes [lo, hi) of a share. */
+/* The strips whose runs begin in bytes [lo, hi) of a share. */
 static void matmul_piece(const matmul *m, int owner, int workers, size_t lo, size_t hi)
 {
     size_t at = 0;

@@ -371,6 +371,7 @@ static void matmuls(const cpu_ops *t)
             matmul_of(t, &weight_kinds[k], 21, n_in, 1 + n_in / 128 * 5 % 9, false);
         for (int n_out = 1; n_out < 36; n_out += 2)
             matmul_of(t, &weight_kinds[k], n_out, 128, 1 + n_out % 5, n_out % 3 == 0);
+        matmul_of(t, &weight_kinds[k], 101, 256, 5 + k % 4, false); /* 7 strips */
         matmul_of(t, &weight_kinds[k], 32, 640, 16, true);
         matmul_of(t, &weight_kinds[k], 16, 1024, 2, true);
     }

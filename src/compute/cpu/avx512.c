@@ -66,71 +66,80 @@ INLINE __m512 value_table(tile_type t)
  * others; of eight the code itself. */
 INLINE __m512 code_values(tile_type t, __m512 table, __m512i codes, int bit)
 {
+    if (t == TILE_A8) { /* one byte of each lane, and three zeros */
+        const __m512i first = _mm512_set4_epi32((int)0x8080800c, (int)0x80808008, (int)0x80808004,
+                                                (int)0x80808000);
+        const __m512i byte = _mm512_or_si512(first, _mm512_set1_epi32(bit / 8));
+        return _mm512_cvtepi32_ps(_mm512_shuffle_epi8(codes, byte));
+    }
     if (bit) codes = _mm512_srli_epi32(codes, (unsigned)bit);
-    if (t == TILE_A8) return _mm512_cvtepi32_ps(_mm512_and_si512(codes, _mm512_set1_epi32(255)));
     return _mm512_permutexvar_ps(codes, table);
 }
 INLINE __m512 quad_end(const __m512 *p)
 {
     return _mm512_add_ps(_mm512_add_ps(p[0], p[1]), _mm512_add_ps(p[2], p[3]));
 }
-INLINE float quad_value(__m128 u)
+/* the quad sum of n floats, a multiple of 4 */
+INLINE float quad_sum(const float *x, int n)
 {
+    __m128 u = _mm_setzero_ps();
+    for (int k = 0; k < n; k += 4) u = _mm_add_ps(u, _mm_loadu_ps(x + k));
     float p[4];
     _mm_storeu_ps(p, u);
     return (p[0] + p[1]) + (p[2] + p[3]);
 }
-INLINE void strip_codes(tile_type type, int rows, const tile_matrix *w, const float *x, float *y,
-                        size_t stride, int strip)
+enum { FLOAT_ROWS = 4, FLOAT_STRIPS = 4 }; /* of one call, at most */
+/* `strips` neighbouring strips, which share the sums of the activations; outputs on the stack. */
+INLINE void strips_codes(tile_type type, int rows, const tile_matrix *w, const float *x, float *y,
+                         size_t stride, int strip, int strips)
 {
-    enum { MOST = 4 };
     const int group = w->group, planes = plane_count(type), bits = code_bits(type);
     const size_t n_in = (size_t)w->n_in;
     const uint8_t *tile = w->data + (size_t)strip * w->strip_bytes;
     const __m512 table = value_table(type);
-    __m512 acc[MOST];
-    for (int m = 0; m < rows; m++) acc[m] = _mm512_setzero_ps();
+    _Alignas(64) float acc[FLOAT_STRIPS][FLOAT_ROWS][16];
+    memset(acc, 0, sizeof acc);
     for (int at = 0; at < w->n_in; at += group, tile += w->tile_bytes, x += group) {
-        __m512 n[MOST][4];
-        __m128 u[MOST]; /* the quad sum of x alone */
-        const uint8_t *codes = tile;
-        for (int m = 0; m < rows; m++) {
-            u[m] = _mm_setzero_ps();
-            for (int j = 0; j < 4; j++) n[m][j] = _mm512_setzero_ps();
-        }
-        for (int k = 0; k < group; codes += 64) {
-            const __m512i v = _mm512_loadu_si512(codes);
+        float u[FLOAT_ROWS];
+        for (int m = 0; m < rows; m++)
+            if (is_affine(type)) u[m] = quad_sum(x + (size_t)m * n_in, group);
+        for (int i = 0; i < strips; i++) {
+            __m512 n[FLOAT_ROWS][4];
+            const uint8_t *codes = tile + (size_t)i * w->strip_bytes;
+            for (int m = 0; m < rows; m++)
+                for (int j = 0; j < 4; j++) n[m][j] = _mm512_setzero_ps();
+            for (int k = 0; k < group; codes += 64) {
+                const __m512i v = _mm512_loadu_si512(codes);
+                fetch(codes);
+                for (int p = 0; p < planes; p++, k += 4)
+                    for (int j = 0; j < 4; j++) {
+                        const __m512 c = code_values(type, table, v, 8 * j + bits * p);
+                        const float *a = x + k + j;
+                        for (int m = 0; m < rows; m++, a += n_in)
+                            n[m][j] = _mm512_fmadd_ps(c, _mm512_set1_ps(*a), n[m][j]);
+                    }
+            }
             fetch(codes);
-            for (int p = 0; p < planes; p++, k += 4) {
-                for (int m = 0; m < rows; m++)
-                    if (is_affine(type))
-                        u[m] = _mm_add_ps(u[m], _mm_loadu_ps(x + (size_t)m * n_in + k));
-                for (int j = 0; j < 4; j++) {
-                    const __m512 c = code_values(type, table, v, 8 * j + bits * p);
-                    for (int m = 0; m < rows; m++)
-                        n[m][j] = _mm512_fmadd_ps(
-                            c, _mm512_set1_ps(x[(size_t)m * n_in + (size_t)(k + j)]), n[m][j]);
-                }
+            const scales s = load_tile_scales(type, w, codes);
+            for (int m = 0; m < rows; m++) {
+                __m512 y_m = _mm512_load_ps(acc[i][m]);
+                y_m = _mm512_fmadd_ps(s.d, quad_end(n[m]), y_m);
+                if (is_affine(type)) y_m = _mm512_fmadd_ps(s.bias, _mm512_set1_ps(u[m]), y_m);
+                _mm512_store_ps(acc[i][m], y_m);
             }
         }
-        fetch(codes);
-        const scales s = load_tile_scales(type, w, codes);
-        for (int m = 0; m < rows; m++) {
-            acc[m] = _mm512_fmadd_ps(s.d, quad_end(n[m]), acc[m]);
-            if (is_affine(type))
-                acc[m] = _mm512_fmadd_ps(s.bias, _mm512_set1_ps(quad_value(u[m])), acc[m]);
-        }
     }
-    for (int m = 0; m < rows; m++) store_outputs(w, strip, y + (size_t)m * stride, acc[m]);
+    for (int i = 0; i < strips; i++)
+        for (int m = 0; m < rows; m++)
+            store_outputs(w, strip + i, y + (size_t)m * stride, _mm512_load_ps(acc[i][m]));
 }
 INLINE void strip_floats(tile_type type, int rows, const tile_matrix *w, const float *x, float *y,
                          size_t stride, int strip)
 {
-    enum { MOST = 4 };
     const uint8_t *tile = w->data + (size_t)strip * w->strip_bytes;
     const dtype t = type == TILE_B16 ? DTYPE_BF16 : DTYPE_F32;
     const int bytes = type == TILE_B16 ? 32 : 64;
-    __m512 acc[MOST][4];
+    __m512 acc[FLOAT_ROWS][4];
     for (int m = 0; m < rows; m++)
         for (int j = 0; j < 4; j++) acc[m][j] = _mm512_setzero_ps();
     for (int k = 0; k < w->n_in; k += 4)
@@ -144,18 +153,21 @@ INLINE void strip_floats(tile_type type, int rows, const tile_matrix *w, const f
     for (int m = 0; m < rows; m++)
         store_outputs(w, strip, y + (size_t)m * stride, quad_end(acc[m]));
 }
-INLINE void strip_f32(tile_type type, int rows, const tile_matrix *w, const float *x, float *y,
-                      size_t stride, int strip)
+INLINE void strips_f32(tile_type type, int rows, const tile_matrix *w, const float *x, float *y,
+                       size_t stride, int strip, int strips)
 {
-    if (type == TILE_B16 || type == TILE_F32) strip_floats(type, rows, w, x, y, stride, strip);
-    else strip_codes(type, rows, w, x, y, stride, strip);
+    if (type != TILE_B16 && type != TILE_F32)
+        strips_codes(type, rows, w, x, y, stride, strip, strips);
+    else
+        for (int i = 0; i < strips; i++) strip_floats(type, rows, w, x, y, stride, strip + i);
 }
-typedef void float_fn(const tile_matrix *w, const float *x, float *y, size_t stride, int strip);
+typedef void float_fn(const tile_matrix *w, const float *x, float *y, size_t stride, int strip,
+                      int strips);
 #define FLOAT_STRIP(type, rows)                                                                    \
     static void f32_##type##_##rows(const tile_matrix *w, const float *x, float *y, size_t stride, \
-                                    int strip)                                                     \
+                                    int strip, int strips)                                         \
     {                                                                                              \
-        strip_f32(type, rows, w, x, y, stride, strip);                                             \
+        strips_f32(type, rows, w, x, y, stride, strip, strips);                                    \
     }
 #define FLOAT_COUNTS(type) \
     FLOAT_STRIP(type, 1) FLOAT_STRIP(type, 2) FLOAT_STRIP(type, 3) FLOAT_STRIP(type, 4)
@@ -170,18 +182,19 @@ FLOAT_COUNTS(TILE_F32)
     {                                                                  \
         f32_##type##_1, f32_##type##_2, f32_##type##_3, f32_##type##_4 \
     }
-static float_fn *const float_strips[][4] = {
+static float_fn *const float_strips[][FLOAT_ROWS] = {
     FLOAT_NAMES(TILE_T2), FLOAT_NAMES(TILE_A2),  FLOAT_NAMES(TILE_A4),  FLOAT_NAMES(TILE_A8),
     FLOAT_NAMES(TILE_E4), FLOAT_NAMES(TILE_B16), FLOAT_NAMES(TILE_F32),
 };
 static void matmul_f32(const tile_matrix *w, const float *x, int rows, float *y, size_t stride,
                        int from, int to)
 {
-    for (int s = from; s < to; s++)
-        for (int row = 0; row < rows; row += 4) {
-            const int used = rows - row < 4 ? rows - row : 4;
+    for (int s = from; s < to; s += FLOAT_STRIPS)
+        for (int row = 0; row < rows; row += FLOAT_ROWS) {
+            const int used = rows - row < FLOAT_ROWS ? rows - row : FLOAT_ROWS;
+            const int strips = to - s < FLOAT_STRIPS ? to - s : FLOAT_STRIPS;
             float_strips[w->type][used - 1](w, x + (size_t)row * (size_t)w->n_in,
-                                            y + (size_t)row * stride, stride, s);
+                                            y + (size_t)row * stride, stride, s, strips);
         }
 }
 
