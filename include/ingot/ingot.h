@@ -219,8 +219,8 @@ typedef struct ingot_sampling {
     const char *const *stop; /* strings */
     int n_stop;
     bool ignore_eos;
-    int top_logprobs; /* -1: none; 0..20 (set logprobs to ask for 0) */
-    bool logprobs;
+    bool logprobs;       /* of the tokens; top_logprobs asks for them, too */
+    int top_logprobs;    /* and of so many likeliest ids in each place, up to 20 */
     int n;               /* choices; 0: 1 */
     int thinking_budget; /* tokens; 0: none. The think block is closed when it is spent */
     const char *schema;  /* JSON Schema text that the answer (not the thought) obeys, or NULL */
@@ -269,7 +269,7 @@ typedef struct ingot_usage {
     int decoded_tokens; /* of the completion, in decode_s: all but the first, which comes out of the
                            prompt's last row */
     double queue_s, prefill_s, decode_s;
-    int steps; /* king passes that decoded for this choice */
+    int steps; /* passes that decoded for this choice */
     int drafted, accepted;
     int copy_drafted, copy_accepted; /* of these, from the prompt-lookup drafter */
     int drafted_at[INGOT_MAX_BLOCK], accepted_at[INGOT_MAX_BLOCK]; /* by draft position, 0-based */
@@ -338,7 +338,7 @@ typedef struct ingot_stats {
      * prompt_tokens */
     uint64_t prompt_tokens, cached_tokens, generated_tokens, reasoning_tokens;
     double prefill_s, decode_s, plain_s;
-    uint64_t steps, step_rows;
+    uint64_t passes, pass_rows; /* of the king; rows of decoding and of prompts */
     uint64_t drafted, accepted, accepted_at[INGOT_MAX_BLOCK];
     uint64_t cache_lookups, cache_hits, cache_partial, cache_bytes;
     uint64_t cache_disk_loads, cache_disk_failures, cache_disk_bytes;

@@ -1,4 +1,4 @@
-/* check.h - numbers that a caller gives, held to their range: "top_k: found -1, want 0..40". */
+/* check.h - numbers that a caller gives, held to their range: "n: found 9, want 0..8". */
 #ifndef API_CHECK_H
 #define API_CHECK_H
 #include "base/error.h"

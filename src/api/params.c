@@ -18,7 +18,7 @@ status params_check(const ingot_sampling *s, const ingot_model *m, error *e)
     TRY(check_real("repetition_penalty", s->repetition_penalty, 0, 100, e));
     TRY(check_range("max_tokens", s->max_tokens, 0, INT32_MAX, e));
     TRY(check_range("n", s->n, 0, REQUEST_MAX_CHOICES, e));
-    TRY(check_range("top_logprobs", s->top_logprobs, -1, REQUEST_MAX_TOP, e));
+    TRY(check_range("top_logprobs", s->top_logprobs, 0, REQUEST_MAX_TOP, e));
     TRY(check_range("thinking_budget", s->thinking_budget, 0, INT32_MAX, e));
     TRY(check_range("stop strings", s->n_stop, 0, MAX_STOP, e));
     if (s->n_bias < 0 || s->n_bias > MAX_BIAS)

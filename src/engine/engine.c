@@ -36,7 +36,7 @@ static void *run(void *arg)
     while (!atomic_load(&g->stopping)) {
         sequence *list = busy ? queue_pop(g->inbox) : queue_wait(g->inbox, -1);
         for (; list; list = queue_pop(g->inbox)) scheduler_add(g->scheduler, list);
-        busy = scheduler_step(g->scheduler);
+        busy = scheduler_pass(g->scheduler);
         publish_stats(g);
     }
     for (sequence *list; (list = queue_pop(g->inbox));) scheduler_add(g->scheduler, list);

@@ -7,7 +7,7 @@
  * for its bytes and age goes.
  *
  * With a folder, what ends a turn is written there too, one entry at a time, beside the engine's
- * work, and found again by later processes (prefix_disk.h). No step waits for that: a request whose
+ * work, and found again by later processes (prefix_disk.h). No pass waits for that: a request whose
  * prompt begins in a file waits for it while others go on. Used by one thread. */
 #ifndef ENGINE_PREFIX_CACHE_H
 #define ENGINE_PREFIX_CACHE_H
@@ -42,7 +42,7 @@ typedef struct prefix_cache_options {
 status prefix_cache_new(prefix_cache **out, const prefix_cache_options *o, error *e);
 void prefix_cache_free(prefix_cache *c); /* first writes what is not on the disk yet */
 
-/* Between steps: takes what the disk tier has done and gives it more to do. */
+/* Between passes: takes what the disk tier has done and gives it more to do. */
 void prefix_cache_tend(prefix_cache *c);
 /* Whether the disk has a longer beginning of tokens[0, n) than memory: PREFIX_COMING when it is
  * being brought in (ask prefix_cache_arriving whether it still is), PREFIX_LATER when the disk is
@@ -61,7 +61,8 @@ int prefix_cache_len(const prefix_entry *e);
 status prefix_cache_restore(const prefix_entry *p, state *s, draft_state *d, error *e);
 typedef enum prefix_kind {
     PREFIX_PASSING, /* on the way through a long prompt: kept in memory only */
-    PREFIX_END,     /* of a prompt's messages, of a reply, of what was cancelled or is shared */
+    PREFIX_SHARED,  /* where a prompt parts from an earlier one */
+    PREFIX_END,     /* of a prompt's messages, of a reply, of what was cancelled */
     PREFIX_FIRST    /* of the first turn: shared by many conversations, goes last */
 } prefix_kind;
 

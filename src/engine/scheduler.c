@@ -1,17 +1,22 @@
-/* scheduler.c - one step of the engine. */
+/* scheduler.c - see scheduler.h. */
 #include <stdio.h>
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/scheduler.h"
 #include "base/banned.h"
 
-#define STEP_SECONDS 2.0     /* longest prefill pass while nobody decodes */
-#define MEASURE_SECONDS 0.02 /* for each number of rows, and */
-#define MEASURE_BYTES \
-    ((size_t)256 << 20)     /* of tiles that a run reads at least, if there are so many */
-enum { MEASURE_RUNS = 10 }; /* at most so many runs */
-#define STEP_FACTOR 3.0     /* else: this many times the pass without prefill */
-enum { GROWTH = 256 };      /* positions beyond what it has that a sequence is promised */
+/* Longest pass of prefill rows alone. */
+#define ALONE_SECONDS 2.0
+/* Longest pass with prefill rows beside decoding ones, in times of the pass without them. */
+#define BESIDE_FACTOR 3.0
+/* The first measurements: one is repeated until it has taken so long or run so often. */
+#define MEASURE_SECONDS 0.02
+enum { MEASURE_RUNS = 10 };
+/* The layers that a measured pass runs have at least so many bytes of tiles: no cache holds them.
+ */
+#define MEASURE_BYTES ((size_t)256 << 20)
+/* Positions beyond what it has that a sequence is promised. */
+enum { GROWTH = 256 };
 
 struct scheduler {
     workbench bench;
@@ -20,7 +25,7 @@ struct scheduler {
     bool caching;
     kv_pool *pages;
     int room;     /* pages for sequences; the cache has the others, and gives them when they lack */
-    bool starved; /* a sequence of this step got no page */
+    bool starved; /* a sequence of this pass got no page */
     prefix_cache *cache;
     seat *seats;        /* [n_seats] */
     sequence **running; /* [n_seats], in order of admission */
@@ -474,7 +479,7 @@ static void give_way(scheduler *g)
     else if (!prefix_cache_arriving(g->cache)) drop_forks(g);
 }
 
-/* ---- the rows of a step ---- */
+/* ---- the rows of a pass ---- */
 
 /* Mean context of the rows to come: what a pass costs depends on it. */
 static int mean_context(const scheduler *g)
@@ -487,8 +492,8 @@ static int mean_context(const scheduler *g)
 /* Rows for prefill beside `decoding` sequences. */
 static int prefill_budget(scheduler *g, int decoding, int context)
 {
-    double seconds = STEP_SECONDS;
-    if (decoding) seconds = STEP_FACTOR * cost_pass(&g->cost, decoding, context);
+    double seconds = ALONE_SECONDS;
+    if (decoding) seconds = BESIDE_FACTOR * cost_pass(&g->cost, decoding, context);
     const int rows = cost_fit(&g->cost, seconds, g->chunk + decoding, context) - decoding;
     return rows < 1 ? 1 : rows > g->chunk ? g->chunk : rows;
 }
@@ -545,7 +550,7 @@ static keeping next_keeping(const scheduler *g, const sequence *s, int from)
     keeping k = { INT32_MAX, PREFIX_PASSING };
     if (!g->caching || p->score) return k;
     nearer(&k, from, (from + PREFIX_STRIDE - 1) / PREFIX_STRIDE * PREFIX_STRIDE, PREFIX_PASSING);
-    nearer(&k, from, s->parting, PREFIX_END);
+    nearer(&k, from, s->parting, PREFIX_SHARED);
     if (p->n_marks > 0) nearer(&k, from, p->marks[p->n_marks - 1], PREFIX_END);
     if (p->n_marks > 1 && p->marks[0] >= PREFIX_TURN) nearer(&k, from, p->marks[0], PREFIX_FIRST);
     return k;
@@ -591,7 +596,7 @@ static status add_job(scheduler *g, int *n_jobs, sequence *s, int rows, error *e
     return OK;
 }
 
-/* Without a page for it the sequence stands still in this step. */
+/* Without a page for it the sequence stands still in this pass. */
 static void try_job(scheduler *g, int *n_jobs, sequence *s, int rows)
 {
     if (add_job(g, n_jobs, s, rows, NULL)) g->starved = true;
@@ -733,7 +738,7 @@ static void settle(scheduler *g, sequence *s, const king_job *job)
 }
 
 /* The king's pass and what follows from it, up to the committed rows. */
-static void pass(scheduler *g, int n_jobs)
+static void run_jobs(scheduler *g, int n_jobs)
 {
     const int64_t start = clock_ns();
     const int context = mean_context(g);
@@ -744,11 +749,11 @@ static void pass(scheduler *g, int n_jobs)
         rows += g->jobs[i].n;
     }
     cost_saw_pass(&g->cost, rows, context, (double)(clock_ns() - start) * 1e-9);
-    g->stats.steps++;
-    g->stats.step_rows += (uint64_t)rows;
+    g->stats.passes++;
+    g->stats.pass_rows += (uint64_t)rows;
 }
 
-bool scheduler_step(scheduler *g)
+bool scheduler_pass(scheduler *g)
 {
     prefix_cache_tend(g->cache);
     dismiss_cancelled(g);
@@ -758,7 +763,7 @@ bool scheduler_step(scheduler *g)
     speculate_draft(&g->speculate, g->running, g->n_running);
     g->starved = false;
     const int n_jobs = make_jobs(g, budget), running = g->n_running;
-    if (n_jobs) pass(g, n_jobs);
+    if (n_jobs) run_jobs(g, n_jobs);
     for (int i = 0; i < g->n_running; i++)
         if (!g->running[i]->ended) sequence_publish(g->running[i]);
     dismiss_ended(g);

@@ -1,6 +1,6 @@
 /* scheduler.h - which rows of which sequences run in the next pass of the king.
  *
- * One step: sequences that were cancelled leave, waiting ones take free seats in order of arrival,
+ * One pass: sequences that were cancelled leave, waiting ones take free seats in order of arrival,
  * every decoding sequence gets its rows (anchor and drafts), prefill fills the rest of the pass,
  * and what came out is published. Keys and values live in pages that sequences take as they grow
  * from a pool they share; when it is empty, the youngest is put back and goes on later, with the
@@ -31,7 +31,7 @@ typedef struct scheduler_stats {
      * prompt_tokens */
     uint64_t prompt_tokens, cached_tokens, generated_tokens, reasoning_tokens;
     double prefill_s, decode_s, plain_s;
-    uint64_t steps, step_rows, drafted, accepted, accepted_at[REQUEST_MAX_BLOCK];
+    uint64_t passes, pass_rows, drafted, accepted, accepted_at[REQUEST_MAX_BLOCK];
     int kv_pages_free, kv_pages_total;
     prefix_stats cache;
 } scheduler_stats;
@@ -47,7 +47,7 @@ const workbench *scheduler_bench(const scheduler *g);
 void scheduler_add(scheduler *g, sequence *list);
 /* Ends every sequence that is there. */
 void scheduler_cancel_all(scheduler *g);
-/* Runs one step; false when there was nothing to do. */
-bool scheduler_step(scheduler *g);
+/* Runs one pass; false when there was nothing to do. */
+bool scheduler_pass(scheduler *g);
 void scheduler_get_stats(const scheduler *g, scheduler_stats *out);
 #endif

@@ -25,7 +25,7 @@ typedef enum wager_part {
 } wager_part;
 enum { WAGER_DRAFTS = REQUEST_MAX_BLOCK - 1 };
 
-/* chance[part][j]: that draft j is accepted when those before it are. */
+/* of[part][j]: the chance that draft j is accepted when those before it are. */
 typedef struct wager_chances {
     float of[WAGER_PARTS][WAGER_DRAFTS];
 } wager_chances;

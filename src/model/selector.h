@@ -22,12 +22,11 @@ typedef struct selector_row {
     float cap;              /* then cap * tanh(logit / cap); 0: none */
     const float *g;         /* [rank] */
     int32_t previous;       /* the token before this row */
-    float temperature;      /* below SELECTOR_GREEDY: the largest score */
+    float temperature;      /* 0: the largest score */
     uint64_t key;           /* of the sampler's noise at this position */
     int32_t *ids;           /* out [top_k], by (logit descending, id ascending) */
     float *values, *scores; /* out [top_k] */
 } selector_row;
-#define SELECTOR_GREEDY 1e-5f
 
 /* The token proposed; room: 2 * rank floats. */
 int32_t selector_pick(const selector *s, compute *c, const selector_row *row, float *room);

@@ -21,7 +21,6 @@ void call_init(call *c, const dialect *d, const service *s, const char *id_prefi
     c->created = clock_wall_s();
     call_make_id(c->id, sizeof c->id, id_prefix);
     c->sampling = INGOT_INIT(ingot_sampling);
-    c->sampling.top_logprobs = -1;
 }
 
 static void choice_free(choice *k)
@@ -389,7 +388,7 @@ static void keep_logprobs(const call *c, choice *k, const ingot_event *ev)
         jsonw_object(&w);
         write_token(&w, c, l->id, l->logprob);
         jsonw_member_array(&w, "top_logprobs");
-        for (int j = 0; j < l->n_top && j < c->top_logprobs; j++) {
+        for (int j = 0; j < l->n_top; j++) {
             jsonw_object(&w);
             write_token(&w, c, l->top[j].id, l->top[j].logprob);
             jsonw_end_object(&w);
@@ -577,7 +576,7 @@ void call_write_timings(jsonw *w, const ingot_usage *u)
     number(w, "predicted_per_second", u->decode_s > 0 ? u->decoded_tokens / u->decode_s : 0);
     jsonw_member_i64(w, "draft_n", u->drafted);
     jsonw_member_i64(w, "draft_n_accepted", u->accepted);
-    jsonw_member_i64(w, "draft_cycles", u->steps);
+    jsonw_member_i64(w, "steps", u->steps);
     jsonw_member_array(w, "accepted_per_position");
     for (int i = 0; i < INGOT_MAX_BLOCK && u->drafted_at[i]; i++)
         jsonw_fixed(w, (double)u->accepted_at[i] / u->drafted_at[i], 4);

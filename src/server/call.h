@@ -86,7 +86,6 @@ struct call {
     ingot_sampling sampling;
     const char *stop[CALL_MAX_STOP];
     bool stream, include_usage, return_progress, legacy; /* legacy: the old completions shape */
-    int top_logprobs;
     /* identity */
     char id[48];
     int64_t created;

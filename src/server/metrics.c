@@ -3,6 +3,7 @@
 #include "server/metrics.h"
 
 #include "base/sysmem.h"
+#include "server/routes.h"
 #include "base/banned.h"
 
 static const double bounds[METRICS_BUCKETS] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
@@ -48,15 +49,15 @@ static void write_histogram(buf *out, const char *name, const char *help, const 
                (unsigned long long)h->count);
 }
 
-static void write_requests(const metrics *m, const char *const *names, buf *out)
+static void write_requests(const metrics *m, buf *out)
 {
     static const char *const outcomes[] = { "ok", "refused", "failed", "cancelled" };
     head(out, "requests_total", "counter", "Requests answered, by route and outcome.");
     for (int r = 0; r < METRICS_ROUTES; r++)
         for (int o = 0; o < OUTCOME_COUNT; o++)
-            if (names[r] && m->requests[r][o])
+            if (m->requests[r][o])
                 buf_printf(out, "ingot_requests_total{route=\"%s\",outcome=\"%s\"} %llu\n",
-                           names[r], outcomes[o], (unsigned long long)m->requests[r][o]);
+                           routes_name(r), outcomes[o], (unsigned long long)m->requests[r][o]);
 }
 
 static void write_engine(const ingot_stats *s, buf *out)
@@ -73,8 +74,9 @@ static void write_engine(const ingot_stats *s, buf *out)
     real(out, "prefill_seconds_total", "Time spent reading prompts.", s->prefill_s);
     real(out, "decode_seconds_total", "Time spent generating.", s->decode_s);
     real(out, "plain_seconds_estimate_total", "Estimate of the same without drafting.", s->plain_s);
-    whole(out, "steps_total", "counter", "Passes of the king.", s->steps);
-    whole(out, "step_rows_total", "counter", "Rows in those passes.", s->step_rows);
+    whole(out, "passes_total", "counter", "Passes of the king.", s->passes);
+    whole(out, "pass_rows_total", "counter", "Rows in those passes, prompts included.",
+          s->pass_rows);
     whole(out, "draft_tokens_total", "counter", "Tokens drafted.", s->drafted);
     whole(out, "draft_accepted_total", "counter", "Drafted tokens that the king agreed to.",
           s->accepted);
@@ -112,12 +114,12 @@ static void write_engine(const ingot_stats *s, buf *out)
                (unsigned long long)sysmem_rss());
 }
 
-void metrics_write(const metrics *m, const char *const *route_names, ingot_engine *g,
-                   const ingot_model_info *info, int connections, buf *out)
+void metrics_write(const metrics *m, ingot_engine *g, const ingot_model_info *info, int connections,
+                   buf *out)
 {
     ingot_stats s;
     ingot_engine_get_stats(g, &s);
-    write_requests(m, route_names, out);
+    write_requests(m, out);
     write_engine(&s, out);
     write_histogram(out, "time_to_first_token_seconds", "From the request to its first token.",
                     &m->first_token_s);

@@ -35,7 +35,8 @@ static void write_model(jsonw *w, const service *s)
     jsonw_member_object(w, "meta");
     jsonw_member_i64(w, "context_length", s->context);
     jsonw_member_i64(w, "n_ctx", s->context);
-    jsonw_member_i64(w, "n_vocab", s->info.n_token);
+    jsonw_member_i64(w, "n_vocab", s->info.n_vocab);
+    jsonw_member_i64(w, "n_token", s->info.n_token);
     jsonw_member_i64(w, "size", (int64_t)s->info.king_bytes);
     jsonw_member_text(w, "pack", s->info.identity);
     jsonw_member_text(w, "drafter", s->drafter);
@@ -151,15 +152,12 @@ static bool parse_response_format(call *c, const json_node *body, api_error *e)
 
 static bool parse_chat_logprobs(call *c, const json_node *body, api_error *e)
 {
-    int top = -1;
-    if (!fields_bool(body, "logprobs", &c->sampling.logprobs, e) ||
-        !fields_int(body, "top_logprobs", 0, 20, &top, e))
+    ingot_sampling *s = &c->sampling;
+    if (!fields_bool(body, "logprobs", &s->logprobs, e) ||
+        !fields_int(body, "top_logprobs", 0, 20, &s->top_logprobs, e))
         return false;
-    if (top > 0 && !c->sampling.logprobs)
-        return fields_refuse(e, "top_logprobs", "'top_logprobs': only with 'logprobs': true");
-    c->top_logprobs = top > 0 ? top : 0;
-    c->sampling.top_logprobs = c->sampling.logprobs ? c->top_logprobs : -1;
-    return true;
+    if (s->top_logprobs == 0 || s->logprobs) return true;
+    return fields_refuse(e, "top_logprobs", "'top_logprobs': only with 'logprobs': true");
 }
 
 static bool parse_thinking(call *c, const json_node *body, api_error *e)
@@ -306,7 +304,7 @@ static bool parse_completion(call *c, const json_node *body, api_error *e)
         !parse_prompts(c, json_get(body, "prompt"), e))
         return false;
     c->sampling.logprobs = top >= 0;
-    c->sampling.top_logprobs = c->top_logprobs = top;
+    c->sampling.top_logprobs = top > 0 ? top : 0;
     return true;
 }
 

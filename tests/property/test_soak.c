@@ -237,7 +237,7 @@ static void run_clients(soak *s, ingot_model *m, const char *dir)
         "from disk, put back %llu times; memory %.1f MB after a fifth, %.1f at the end, %.1f at "
         "most\n",
         dir ? "with a cache" : "without", s->done, s->cancelled,
-        (double)(clock_ns() - began) * 1e-9, (unsigned long long)st.steps,
+        (double)(clock_ns() - began) * 1e-9, (unsigned long long)st.passes,
         (unsigned long long)st.generated_tokens, (unsigned long long)st.cache_hits,
         (unsigned long long)st.cache_disk_loads, (unsigned long long)st.preempted,
         (double)s->early_rss * 1e-6, (double)s->late_rss * 1e-6, (double)s->peak_rss * 1e-6);

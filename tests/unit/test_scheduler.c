@@ -72,16 +72,16 @@ TEST(E4_a_short_prompt_behind_a_long_one_waits_for_two_chunks)
     open_bench(&b, 2);
     request *first = add(&b, LONG);
     for (int i = 1; i <= 3; i++) {
-        EXPECT(scheduler_step(b.g));
+        EXPECT(scheduler_pass(b.g));
         EXPECT_INT(progress_of(first).prompt_done, i * CHUNK);
     }
     request *second = add(&b, SHORT);
-    EXPECT(scheduler_step(b.g));
+    EXPECT(scheduler_pass(b.g));
     EXPECT_INT(progress_of(second).n_ids, 1);
     EXPECT_INT(progress_of(first).prompt_done, 4 * CHUNK - SHORT);
     for (int i = 2; i <= OUTPUT; i++) {
         const int before = progress_of(first).prompt_done;
-        EXPECT(scheduler_step(b.g));
+        EXPECT(scheduler_pass(b.g));
         EXPECT_INT(progress_of(second).n_ids, i);
         EXPECT(progress_of(first).prompt_done > before || before == LONG);
     }
@@ -98,7 +98,7 @@ TEST(prompts_share_a_step_equally)
     open_bench(&b, 4);
     request *r[4];
     for (int i = 0; i < 4; i++) r[i] = add(&b, i == 0 ? SHORT : LONG);
-    EXPECT(scheduler_step(b.g));
+    EXPECT(scheduler_pass(b.g));
     EXPECT_INT(progress_of(r[0]).n_ids, 1);
     int rows = SHORT;
     for (int i = 1; i < 4; i++) {
