@@ -145,7 +145,6 @@ static const char *reason_of(int code)
         { 501, "Not Implemented" },
         { 503, "Service Unavailable" },
         { 505, "HTTP Version Not Supported" },
-        { 529, "Overloaded" },
     };
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (reasons[i].code == code) return reasons[i].text;

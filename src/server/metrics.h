@@ -12,7 +12,7 @@ typedef enum outcome {
     OUTCOME_COUNT
 } outcome;
 
-enum { METRICS_ROUTES = 16, METRICS_BUCKETS = 14 };
+enum { METRICS_ROUTES = 19, METRICS_BUCKETS = 14 };
 
 typedef struct histogram {
     uint64_t buckets[METRICS_BUCKETS + 1]; /* the last one: above every bound */
@@ -21,13 +21,12 @@ typedef struct histogram {
 } histogram;
 
 typedef struct metrics {
-    uint64_t requests[METRICS_ROUTES][OUTCOME_COUNT];
+    uint64_t requests[METRICS_ROUTES][OUTCOME_COUNT]; /* by routes_id */
     uint64_t disconnects;
     histogram first_token_s, per_token_s, queue_s;
 } metrics;
 
 void metrics_observe(histogram *h, double seconds);
-/* `route_names`: [METRICS_ROUTES], NULL where there is none. */
-void metrics_write(const metrics *m, const char *const *route_names, ingot_engine *g,
-                   const ingot_model_info *info, int connections, buf *out);
+void metrics_write(const metrics *m, ingot_engine *g, const ingot_model_info *info, int connections,
+                   buf *out);
 #endif

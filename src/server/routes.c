@@ -149,88 +149,110 @@ static bool post_apply_template(const service *s, str body, buf *out, api_error 
 
 /* ---- the table ---- */
 
-static const char *const names[METRICS_ROUTES] = { "other",        "live",      "health",
-                                                   "metrics",      "models",    "chat",
-                                                   "completions",  "tokenize",  "detokenize",
-                                                   "template",     "responses", "messages",
-                                                   "count_tokens", "page",      "slots" };
-
+/* The first that fits answers; the last fits all. */
 static const route table[] = {
-    { .id = 1, .kind = ROUTE_LIVE, .method = "GET", .path = "/live", .open = true },
-    { .id = 2, .kind = ROUTE_HEALTH, .method = "GET", .path = "/health", .open = true },
-    { .id = 3, .kind = ROUTE_METRICS, .method = "GET", .path = "/metrics" },
-    { .id = 4, .kind = ROUTE_GET, .method = "GET", .path = "/models", .answer = get_models },
-    { .id = 5,
+    { .name = "live", .kind = ROUTE_LIVE, .method = "GET", .path = "/live", .open = true },
+    { .name = "health", .kind = ROUTE_HEALTH, .method = "GET", .path = "/health", .open = true },
+    { .name = "metrics", .kind = ROUTE_METRICS, .method = "GET", .path = "/metrics" },
+    { .name = "slots", .kind = ROUTE_SLOTS, .method = "GET", .path = "/slots" },
+    { .name = "models",
+      .kind = ROUTE_GET,
+      .method = "GET",
+      .path = "/models",
+      .answer = get_models },
+    { .name = "model",
+      .kind = ROUTE_GET,
+      .method = "GET",
+      .path = "/models/",
+      .below = true,
+      .answer = get_model },
+    { .name = "chat",
       .kind = ROUTE_GENERATE,
       .method = "POST",
       .path = "/chat/completions",
       .dialect = &openai_chat,
       .id_prefix = "chatcmpl-" },
-    { .id = 6,
+    { .name = "completions",
       .kind = ROUTE_GENERATE,
       .method = "POST",
       .path = "/completions",
       .dialect = &openai_completion,
       .id_prefix = "cmpl-" },
-    { .id = 7, .kind = ROUTE_WORK, .method = "POST", .path = "/tokenize", .answer = post_tokenize },
-    { .id = 8,
-      .kind = ROUTE_WORK,
-      .method = "POST",
-      .path = "/detokenize",
-      .answer = post_detokenize },
-    { .id = 9,
-      .kind = ROUTE_WORK,
-      .method = "POST",
-      .path = "/apply-template",
-      .answer = post_apply_template },
-    { .id = 10,
+    { .name = "responses",
       .kind = ROUTE_GENERATE,
       .method = "POST",
       .path = "/responses",
       .dialect = &responses_dialect,
       .id_prefix = "resp_" },
-    { .id = 11,
+    { .name = "messages",
       .kind = ROUTE_GENERATE,
       .method = "POST",
       .path = "/messages",
       .dialect = &anthropic_messages,
       .id_prefix = "msg_" },
-    { .id = 12,
+    { .name = "count_tokens",
       .kind = ROUTE_WORK,
       .method = "POST",
       .path = "/messages/count_tokens",
       .dialect = &anthropic_messages,
       .answer = anthropic_count_tokens },
-    { .id = 13,
+    { .name = "tokenize",
+      .kind = ROUTE_WORK,
+      .method = "POST",
+      .path = "/tokenize",
+      .answer = post_tokenize },
+    { .name = "detokenize",
+      .kind = ROUTE_WORK,
+      .method = "POST",
+      .path = "/detokenize",
+      .answer = post_detokenize },
+    { .name = "template",
+      .kind = ROUTE_WORK,
+      .method = "POST",
+      .path = "/apply-template",
+      .answer = post_apply_template },
+    { .name = "page",
       .kind = ROUTE_PAGE,
       .method = "GET",
       .path = "/",
       .open = true,
       .page = page_html,
       .headers = PAGE_HEADERS },
-    { .id = 14, .kind = ROUTE_SLOTS, .method = "GET", .path = "/slots" },
+    { .name = "embeddings",
+      .kind = ROUTE_NOT_OFFERED,
+      .method = "POST",
+      .path = "/embeddings",
+      .below = true },
+    { .name = "audio",
+      .kind = ROUTE_NOT_OFFERED,
+      .method = "POST",
+      .path = "/audio/",
+      .below = true },
+    { .name = "images",
+      .kind = ROUTE_NOT_OFFERED,
+      .method = "POST",
+      .path = "/images/",
+      .below = true },
+    { .name = "other", .kind = ROUTE_UNKNOWN, .method = "", .path = "", .below = true },
 };
-static const route one_model = {
-    .id = 4, .kind = ROUTE_GET, .method = "GET", .path = "/models/", .answer = get_model
-};
-static const route not_offered = {
-    .id = 0, .kind = ROUTE_NOT_OFFERED, .method = "POST", .path = ""
-};
-static const route unknown = { .id = 0, .kind = ROUTE_UNKNOWN, .method = "", .path = "" };
+
+_Static_assert(sizeof table / sizeof *table == METRICS_ROUTES, "every route has its counters");
 
 const route *routes_find(str path)
 {
-    static const char *const others[] = { "/embeddings", "/audio/", "/images/" };
     if (str_starts(path, STR("/v1/"))) path = str_sub(path, 3, path.len);
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (str_eq(path, str_from(table[i].path))) return &table[i];
-    if (str_starts(path, STR("/models/"))) return &one_model;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (str_starts(path, str_from(others[i]))) return &not_offered;
-    return &unknown;
+    for (const route *r = table;; r++) {
+        const str at = str_from(r->path);
+        if (r->below ? str_starts(path, at) : str_eq(path, at)) return r;
+    }
 }
 
-const char *const *routes_names(void)
+int routes_id(const route *r)
 {
-    return names;
+    return (int)(r - table);
+}
+
+const char *routes_name(int id)
+{
+    return table[id].name;
 }

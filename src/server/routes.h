@@ -17,9 +17,10 @@ typedef enum route_kind {
 } route_kind;
 
 typedef struct route {
-    int id; /* index of the route's name */
+    const char *name; /* in metrics */
     route_kind kind;
     const char *method, *path;
+    bool below;             /* every path that begins so is meant */
     bool open;              /* needs no key */
     const dialect *dialect; /* ROUTE_GENERATE, and whose errors are used */
     const char *id_prefix;
@@ -31,6 +32,7 @@ typedef struct route {
 /* Never NULL: an unknown path has a route of its own. A leading /v1 may be left out where clients
  * do so. */
 const route *routes_find(str path);
-/* Names for metrics, by id; NULL beyond the last. */
-const char *const *routes_names(void);
+/* Counts routes from 0, below METRICS_ROUTES. */
+int routes_id(const route *r);
+const char *routes_name(int id);
 #endif

@@ -89,7 +89,7 @@ static void exchange_free(exchange *x)
 
 static void count(exchange *x, outcome o)
 {
-    x->s->metrics.requests[x->route->id][o]++;
+    x->s->metrics.requests[routes_id(x->route)][o]++;
 }
 
 static void reply(exchange *x, int code, const char *extra, const char *type, str body)
@@ -103,7 +103,7 @@ static void reply(exchange *x, int code, const char *extra, const char *type, st
 static void reply_error(exchange *x, const api_error *e)
 {
     const dialect *d = x->route->dialect;
-    const bool later = e->status == 429 || e->status == 503 || e->status == 529;
+    const bool later = e->status == 429 || e->status == 503;
     buf_clear(&x->out);
     if (d) d->error(e, &x->out);
     else openai_error(e, &x->out);
@@ -118,6 +118,13 @@ static void reply_error(exchange *x, const api_error *e)
     exchange_free(x);
 }
 
+static void reply_text(exchange *x, const char *extra, const char *type, str body)
+{
+    count(x, OUTCOME_OK);
+    reply(x, 200, extra, type, body);
+    exchange_free(x);
+}
+
 /* With what was written to x->out, if it is whole. */
 static void reply_out(exchange *x, const char *type)
 {
@@ -127,9 +134,7 @@ static void reply_out(exchange *x, const char *type)
         reply_error(x, &e);
         return;
     }
-    count(x, OUTCOME_OK);
-    reply(x, 200, NULL, type, buf_view(&x->out));
-    exchange_free(x);
+    reply_text(x, NULL, type, buf_view(&x->out));
 }
 
 static void reply_simple(exchange *x, int status_code, const char *type, const char *message)
@@ -322,17 +327,15 @@ static void get_health(exchange *x)
                      s->phase == PHASE_LOADING ? "the model is loading" : "the server is draining");
         return;
     }
-    count(x, OUTCOME_OK);
-    reply(x, 200, NULL, "application/json", STR("{\"status\":\"ok\"}"));
-    exchange_free(x);
+    reply_text(x, NULL, "application/json", STR("{\"status\":\"ok\"}"));
 }
 
 static void get_metrics(exchange *x)
 {
     server *s = x->s;
     buf_clear(&x->out);
-    metrics_write(&s->metrics, routes_names(), s->service.engine, &s->service.info,
-                  http_connections(s->h), &x->out);
+    metrics_write(&s->metrics, s->service.engine, &s->service.info, http_connections(s->h),
+                  &x->out);
     reply_out(x, "text/plain; version=0.0.4; charset=utf-8");
 }
 
@@ -356,6 +359,15 @@ static void get_slots(exchange *x)
     reply_out(x, "application/json");
 }
 
+static void get(exchange *x)
+{
+    api_error e;
+    buf_clear(&x->out);
+    if (x->route->answer(&x->s->service, http_path(x->conn), &x->out, &e))
+        reply_out(x, "application/json");
+    else reply_error(x, &e);
+}
+
 static void generate(exchange *x)
 {
     x->c = mem_alloc(sizeof *x->c);
@@ -373,9 +385,44 @@ static bool has_method(const route *r, str method)
     return str_eq(method, str_from(r->method));
 }
 
+/* While the model loads or the server drains, /health's own answer is everybody's. */
+static bool can_answer(const exchange *x)
+{
+    const server *s = x->s;
+    switch (x->route->kind) {
+    case ROUTE_LIVE:
+    case ROUTE_HEALTH:
+    case ROUTE_PAGE: return true;
+    case ROUTE_METRICS:
+    case ROUTE_SLOTS:
+    case ROUTE_GET: return !s->loading && !s->load_status;
+    default: return s->phase == PHASE_READY;
+    }
+}
+
+static void answer(exchange *x)
+{
+    switch (x->route->kind) {
+    case ROUTE_LIVE: reply_text(x, NULL, "application/json", STR("{\"status\":\"ok\"}")); break;
+    case ROUTE_HEALTH: get_health(x); break;
+    case ROUTE_METRICS: get_metrics(x); break;
+    case ROUTE_SLOTS: get_slots(x); break;
+    case ROUTE_PAGE:
+        reply_text(x, x->route->headers, "text/html; charset=utf-8", x->route->page());
+        break;
+    case ROUTE_GET: get(x); break;
+    case ROUTE_WORK: give_to_worker(x); break;
+    case ROUTE_GENERATE: generate(x); break;
+    case ROUTE_NOT_OFFERED:
+        reply_simple(x, 501, "not_supported_error", "this server generates text only");
+        break;
+    case ROUTE_UNKNOWN: reply_simple(x, 404, "not_found_error", "no such route"); break;
+    }
+}
+
 static void dispatch(exchange *x)
 {
-    server *s = x->s;
+    const route_kind kind = x->route->kind;
     const int refused = http_refused(x->conn);
     const str method = http_method(x->conn);
     if (refused == 401) {
@@ -388,42 +435,14 @@ static void dispatch(exchange *x)
         count(x, OUTCOME_OK);
         reply(x, 204, NULL, NULL, (str){ 0 });
         exchange_free(x);
-    } else if (x->route->kind == ROUTE_UNKNOWN) {
-        reply_simple(x, 404, "not_found_error", "no such route");
-    } else if (x->route->kind == ROUTE_NOT_OFFERED) {
-        reply_simple(x, 501, "not_supported_error", "this server generates text only");
+    } else if (kind == ROUTE_UNKNOWN || kind == ROUTE_NOT_OFFERED) {
+        answer(x);
     } else if (!has_method(x->route, method)) {
         reply_simple(x, 405, "invalid_request_error", "this route wants another method");
-    } else if (x->route->kind == ROUTE_LIVE) {
-        count(x, OUTCOME_OK);
-        reply(x, 200, NULL, "application/json", STR("{\"status\":\"ok\"}"));
-        exchange_free(x);
-    } else if (x->route->kind == ROUTE_HEALTH) {
-        get_health(x);
-    } else if (x->route->kind == ROUTE_PAGE) {
-        count(x, OUTCOME_OK);
-        reply(x, 200, x->route->headers, "text/html; charset=utf-8", x->route->page());
-        exchange_free(x);
-    } else if (s->loading || s->load_status) {
-        get_health(x);
-    } else if (x->route->kind == ROUTE_METRICS) {
-        get_metrics(x);
-    } else if (x->route->kind == ROUTE_SLOTS) {
-        get_slots(x);
-    } else if (x->route->kind == ROUTE_GET) {
-        api_error e;
-        buf_clear(&x->out);
-        if (!x->route->answer(&s->service, http_path(x->conn), &x->out, &e)) {
-            reply_error(x, &e);
-            return;
-        }
-        reply_out(x, "application/json");
-    } else if (s->phase != PHASE_READY) {
-        get_health(x);
-    } else if (x->route->kind == ROUTE_GENERATE) {
-        generate(x);
+    } else if (can_answer(x)) {
+        answer(x);
     } else {
-        give_to_worker(x);
+        get_health(x);
     }
 }
 

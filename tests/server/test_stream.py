@@ -337,6 +337,8 @@ class Streams(harness.Case):
         self.error(self.server.post("/detokenize", {"tokens": [most]}), 400)
         self.assertEqual(self.server.post("/detokenize", {"tokens": [most - 1]}).status, 200)
         models = self.server.get("/v1/models").json["data"][0]
+        self.assertEqual(models["meta"]["n_token"], most)
+        self.assertGreaterEqual(models["meta"]["n_vocab"], most)
         self.assertEqual((models["meta"]["n_ctx"], models["meta"]["drafter"]), (4096, "drafter-q8"))
 
     def test_completions_refuse_what_they_do_not_do(self):
@@ -367,6 +369,21 @@ class Streams(harness.Case):
         with open(os.path.join(harness.ROOT, "docs", "http-api.md"), encoding="utf-8") as page:
             told = re.findall(r"^\| `([a-z_]+)(?:\{[a-z,]+\})?` \|", page.read().split("## Metrics")[1], re.M)
         self.assertEqual({f"ingot_{name}" for name in told}, seen)
+
+    def test_routes_are_counted_by_their_names(self):
+        with open(os.path.join(harness.ROOT, "docs", "http-api.md"), encoding="utf-8") as page:
+            told = set(re.findall(r"`([a-z_]+)`", re.search(r"^Values of `route`: (.*?)$\n\n", page.read(), re.M | re.S).group(1)))
+        paths = {"/live": "live", "/health": "health", "/metrics": "metrics", "/slots": "slots", "/models": "models", "/models/x": "model",
+                 "/chat/completions": "chat", "/completions": "completions", "/responses": "responses", "/messages": "messages",
+                 "/messages/count_tokens": "count_tokens", "/tokenize": "tokenize", "/detokenize": "detokenize",
+                 "/apply-template": "template", "/": "page", "/embeddings": "embeddings", "/audio/speech": "audio",
+                 "/images/edits": "images", "/nothing": "other"}
+        self.assertEqual(set(paths.values()), told)
+        for path, name in paths.items():
+            label = f'ingot_requests_total{{route="{name}",outcome="refused"}}'
+            before = self.server.metric(label)
+            self.assertGreaterEqual(self.server.call("DELETE", path if path == "/" else "/v1" + path).status, 400)
+            self.assertEqual(self.server.metric(label), before + 1, path)
 
 
 if __name__ == "__main__":
