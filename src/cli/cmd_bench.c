@@ -292,7 +292,7 @@ static void json_drafts(const bench *b, jsonw *w)
         jsonw_end_object(w);
     }
     jsonw_end_array(w);
-    jsonw_member_array(w, "tasks");
+    jsonw_member_array(w, "prompts");
     for (int p = 0; b->has_draft && p < DRAFTBENCH_PROMPTS; p++) {
         jsonw_object(w);
         jsonw_member_text(w, "prompt", b->draft.prompts[p]);
@@ -333,9 +333,7 @@ static status print_json(const bench *b, error *e)
         member(&w, "own_seconds", b->own_s);
         jsonw_end_object(&w);
     }
-    jsonw_member_object(&w, "memory");
-    jsonw_member_i64(&w, "rss_peak", (int64_t)sysmem_peak_rss());
-    jsonw_end_object(&w);
+    jsonw_member_u64(&w, "peak_rss_bytes", sysmem_peak_rss());
     jsonw_end_object(&w);
     buf_char(&out, '\n');
     const status s = buf_status(&out, "bench", e);

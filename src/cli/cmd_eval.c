@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/file.h"
 #include "cli/cmd.h"
+#include "cli/result.h"
 #include "cli/setup.h"
 #include "cli/verify.h"
 #include "tools/fidelity.h"
@@ -12,7 +13,6 @@
 
 enum { MOST_TEXT = 1 << 30, MOST_REPORT = 1 << 20 };
 
-/* "2/8": the third of eight */
 static status print_report(const fidelity *f, bool json, error *e)
 {
     buf out;
@@ -165,15 +165,22 @@ static status tokenize_file(setup *s, const char *path, ingot_tokens *ids, error
     return st;
 }
 
-static void print_perplexity(const perplexity *p, bool json)
+static status print_perplexity(const perplexity *p, bool json, error *e)
 {
-    if (json)
-        printf("{\"tokens\":%lld,\"mean_nll\":%.17g,\"standard_error\":%.17g,\"perplexity\":%.17g,"
-               "\"low\":%.17g,\"high\":%.17g}\n",
-               (long long)p->tokens, p->mean_nll, p->standard_error, p->value, p->low, p->high);
-    else
+    result out;
+    if (!json) {
         printf("perplexity %.6f (%.6f .. %.6f), mean NLL %.9f +- %.9f nat over %lld tokens\n",
                p->value, p->low, p->high, p->mean_nll, p->standard_error, (long long)p->tokens);
+        return OK;
+    }
+    result_begin(&out);
+    jsonw_member_i64(&out.w, "tokens", p->tokens);
+    jsonw_member_f64(&out.w, "mean_nll", p->mean_nll);
+    jsonw_member_f64(&out.w, "standard_error", p->standard_error);
+    jsonw_member_f64(&out.w, "perplexity", p->value);
+    jsonw_member_f64(&out.w, "low", p->low);
+    jsonw_member_f64(&out.w, "high", p->high);
+    return result_end(&out, OK, e);
 }
 
 typedef struct scoring {
@@ -188,7 +195,7 @@ static status run_ppl(void *arg, error *e)
     setup *s = &p->base;
     ingot_tokens ids = { 0 };
     fidelity_options o = { 0 };
-    perplexity result;
+    perplexity found;
     if (!p->path) return error_set(e, E_ARG, "eval ppl: want --text FILE");
     TRY(tokenize_file(s, p->path, &ids, e));
     const size_t most = ids.len / (size_t)p->context + 1;
@@ -197,10 +204,10 @@ static status run_ppl(void *arg, error *e)
         w.len && w.ids ? prepare(s, &o, e) : error_set(e, E_NOMEM, "eval ppl: out of memory");
     if (st == OK) {
         cut_windows(&ids, p->context, &w);
-        st = fidelity_perplexity(&o, &w, &result, e);
+        st = fidelity_perplexity(&o, &w, &found, e);
     }
     progress_clear(&s->bar);
-    if (st == OK) print_perplexity(&result, s->json);
+    if (st == OK) st = print_perplexity(&found, s->json, e);
     mem_free(w.len);
     mem_free(w.ids);
     ingot_tokens_free(&ids);
@@ -228,15 +235,22 @@ static int eval_ppl(int argc, char **argv)
 
 /* ---- verify ---- */
 
-static void print_verdict(const verify_result *r, bool json)
+static status print_verdict(const verify_result *r, bool json, error *e)
 {
-    if (json)
-        printf("{\"identical\":%s,\"prompts\":%d,\"runs\":%d,\"difference\":\"%s\",\"sha256\":\"%"
-               "s\"}\n",
-               r->identical ? "true" : "false", r->prompts, r->runs, r->difference, r->sha256);
-    else if (r->identical)
+    result out;
+    if (json) {
+        result_begin(&out);
+        jsonw_member_bool(&out.w, "identical", r->identical);
+        jsonw_member_i64(&out.w, "prompts", r->prompts);
+        jsonw_member_i64(&out.w, "runs", r->runs);
+        jsonw_member_text(&out.w, "difference", r->difference[0] ? r->difference : NULL);
+        jsonw_member_text(&out.w, "tokens_sha256", r->sha256);
+        return result_end(&out, OK, e);
+    }
+    if (r->identical)
         printf("identical: %d prompts, %d runs, %s\n", r->prompts, r->runs, r->sha256);
     else printf("different: %s\n", r->difference);
+    return OK;
 }
 
 typedef struct verifying {
@@ -250,8 +264,7 @@ static status run_verify(void *arg, error *e)
     verifying *v = arg;
     TRY(setup_open(&v->base, false, e));
     TRY(verify_run(&v->base, &v->o, &v->result, e));
-    print_verdict(&v->result, v->base.json);
-    return OK;
+    return print_verdict(&v->result, v->base.json, e);
 }
 
 static int eval_verify(int argc, char **argv)

@@ -93,10 +93,9 @@ static status read_input(generate *g, error *e)
         return error_set(e, E_ARG, "--messages: does not go together with --system or --raw");
     if ((g->raw || g->tokens) && (g->tools || g->system || g->how.no_thinking || g->how.effort))
         return error_set(e, E_ARG,
-                         "--raw: without the template, --tools, --system, --no-thinking and "
-                         "--reasoning-effort say nothing");
-    if (g->tokens && g->system)
-        return error_set(e, E_ARG, "--tokens: does not go together with --system");
+                         "%s: without the template, --tools, --system, --no-thinking and "
+                         "--reasoning-effort say nothing",
+                         g->tokens ? "--tokens" : "--raw");
     TRY(read_file(g->tools, &g->tools_text, e));
     TRY(read_file(g->schema, &g->schema_text, e));
     TRY(read_file(g->grammar, &g->grammar_text, e));

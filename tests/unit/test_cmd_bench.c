@@ -25,13 +25,13 @@ TEST(bench_reports_what_it_promises)
            share > 0);
     EXPECT(json_f64(json_get(json_get(root, "read"), "spread"), &share) && share >= 0);
     EXPECT_STR(json_text(json_get(json_at(json_get(root, "draft"), 0), "block")), "plain");
-    EXPECT_INT(json_len(json_get(root, "tasks")), 6);
-    EXPECT(json_f64(json_get(json_at(json_get(root, "tasks"), 4), "acceptance"), &share) &&
+    EXPECT_INT(json_len(json_get(root, "prompts")), 6);
+    EXPECT(json_f64(json_get(json_at(json_get(root, "prompts"), 4), "acceptance"), &share) &&
            share >= 0 && share <= 1); /* 0: drafts did not pay */
     EXPECT_INT(json_len(json_get(root, "serve")), 4);
     EXPECT(json_i64(json_get(json_at(json_get(root, "serve"), 3), "requests"), &rows) && rows == 8);
     EXPECT(json_f64(json_get(json_at(json_get(root, "serve"), 3), "tok_s"), &share) && share > 0);
-    EXPECT(json_get(json_get(root, "memory"), "rss_peak"));
+    EXPECT(json_get(root, "peak_rss_bytes"));
     EXPECT(file_exists("ingot-test.svg"));
     unlink("ingot-test.svg");
     json_free(doc);

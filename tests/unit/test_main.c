@@ -31,7 +31,8 @@ TEST(command_lines_that_are_wrong)
 
 TEST(options_that_contradict_each_other)
 {
-    expect_refusal("generate --quiet --raw -p x --system y" KING, 2, "--raw");
+    expect_refusal("generate --quiet --raw -p x --system y" KING, 2, "--raw: without");
+    expect_refusal("generate --quiet --tokens x --system y" KING, 2, "--tokens: without");
     EXPECT_INT(system("printf 'caf\\351' > ingot-test-latin"), 0);
     expect_refusal("generate --quiet -p - < ingot-test-latin" KING, 2, "UTF-8");
     unlink("ingot-test-latin");
