@@ -136,8 +136,8 @@ static status read_drafter(synth *s, fields f, error *e)
     TRY(read_ints(f, keys, sizeof keys / sizeof *keys, e));
     TRY(field_opt_real(f, "rope_theta", 1.0, 1e12, &d->rope_theta, e));
     s->format = bits == 16 ? quant_default(QUANT_DENSE) : (quant_format){ QUANT_AFFINE, bits, 64 };
-    if (bits != 16 && !quant_is_legal(s->format)) {
-        return error_set(e, E_ARG, "%s: bits: found %d, want 2 to 8 or 16", f.file, bits);
+    if (bits != 16 && (bits < 2 || !quant_is_legal(s->format))) {
+        return error_set(e, E_ARG, "%s: bits: found %d, want 2 to 6, 8 or 16", f.file, bits);
     }
     const json_node *taps = json_get(f.object, "target_layer_ids");
     if (!taps) return OK;

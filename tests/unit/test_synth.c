@@ -175,7 +175,8 @@ TEST(shapes_that_cannot_be)
     refused("{\"kind\":\"king\",\"num_hidden_layers\":513}", "found 513 layers, want 4 to 512");
     refused("{\"kind\":\"king\",\"vocab_size\":100}", "vocab_size: found 100, want at least 512");
     refused("{\"kind\":\"king\",\"num_key_value_heads\":7}", "24 heads on 7");
-    refused("{\"kind\":\"drafter\",\"bits\":7}", "bits: found 7");
+    refused("{\"kind\":\"drafter\",\"bits\":7}", "bits: found 7, want 2 to 6, 8 or 16");
+    refused("{\"kind\":\"drafter\",\"bits\":1}", "bits: found 1, want 2 to 6, 8 or 16");
     refused("{\"kind\":\"drafter\",\"target_layer_ids\":[5,64]}", "want a layer below 64");
     refused("{\"kind\":\"drafter\",\"hidden_size\":5130,\"conv_group_size\":10}",
             "no multiple of 64");
