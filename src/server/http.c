@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "server/httphead.h"
 #include "base/banned.h"
@@ -23,7 +24,9 @@
 enum {
     MAX_HEAD = 64 << 10,
     MAX_PIPELINED = 256 << 10, /* bytes kept of what follows the request being answered */
-    IDLE_S = 75,
+    MAX_UNSENT = 256 << 10,    /* bytes of answers beyond which no further request is looked at */
+    ACCEPT_AGAIN_MS = 200,
+    ACCEPT_SAID_S = 60,
     LINGER_S = 2
 };
 
@@ -58,7 +61,8 @@ struct http_conn {
 struct http {
     struct event_base *base;
     struct evconnlistener *listener;
-    struct event *posts, *wake, *tick;
+    struct event *posts, *wake, *tick, *accept_again;
+    int64_t accept_said_ns; /* when the log last had that no connection can be taken; 0: never */
     http_options options;
     http_handler handler;
     http_conn *conns;
@@ -115,7 +119,7 @@ static void next_request(http_conn *c)
     c->refused = 0;
     c->user = NULL;
     c->chunked = c->begun = false;
-    set_deadline(c, IDLE_S);
+    set_deadline(c, c->owner->options.idle_s);
 }
 
 /* ---- answers ---- */
@@ -167,6 +171,13 @@ static void put_head(http_conn *c, int code, const char *headers, const char *ty
     else if (c->request.http10) evbuffer_add_printf(out, "Connection: keep-alive\r\n");
 }
 
+/* All is sent: say so, and give the other side a moment to read it before the socket goes. */
+static void linger(http_conn *c)
+{
+    shutdown(bufferevent_getfd(c->bev), SHUT_WR);
+    set_deadline(c, LINGER_S);
+}
+
 /* The answer is complete: go on with the next request, or close once everything is sent. */
 static void answered(http_conn *c)
 {
@@ -176,8 +187,8 @@ static void answered(http_conn *c)
         return;
     }
     c->state = CONN_LINGER;
-    set_deadline(c, c->owner->options.write_s);
-    if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0) set_deadline(c, LINGER_S);
+    event_del(c->deadline); /* until all is sent, which write_s limits */
+    if (http_pending(c) == 0) linger(c);
 }
 
 void http_reply(http_conn *c, int code, const char *headers, const char *type, str body)
@@ -433,7 +444,10 @@ static bool step(http_conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
     switch (c->state) {
-    case CONN_HEAD: return read_head(c, in);
+    case CONN_HEAD:
+        if (http_pending(c) <= MAX_UNSENT) return read_head(c, in);
+        bufferevent_disable(c->bev, EV_READ); /* on_write goes on */
+        return false;
     case CONN_BODY:
         if (!read_bytes(c, in)) return false;
         have_request(c);
@@ -476,12 +490,12 @@ static void on_write(struct bufferevent *bev, void *arg)
     http *h = c->owner;
     (void)bev;
     if (c->state == CONN_LINGER) {
-        /* all is sent: say so, and give the other side a moment to read it before the socket goes
-         */
-        shutdown(bufferevent_getfd(c->bev), SHUT_WR);
-        set_deadline(c, LINGER_S);
+        linger(c);
     } else if (c->state == CONN_ANSWER) {
         h->handler.drained(h->handler.arg, c);
+    } else if (c->state == CONN_HEAD) {
+        if (!c->begun) set_deadline(c, h->options.idle_s);
+        read_more(c);
     }
 }
 
@@ -496,9 +510,9 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     http_conn *c = arg;
     (void)fd;
     (void)what;
-    const bool in_request =
-        c->state != CONN_HEAD || evbuffer_get_length(bufferevent_get_input(c->bev)) > 0;
-    if (c->state == CONN_LINGER || !in_request) conn_lost(c);
+    const bool idle = c->state == CONN_HEAD && !c->begun;
+    if (idle && http_pending(c) > 0) set_deadline(c, c->owner->options.idle_s); /* not idle yet */
+    else if (c->state == CONN_LINGER || idle) conn_lost(c);
     else refuse(c, 408, "the request did not arrive in time");
 }
 
@@ -535,6 +549,30 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     bufferevent_set_timeouts(c->bev, NULL, &write_time);
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
     bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+}
+
+/* No descriptor or memory for another connection: those that wait stay in the system's queue. */
+static void on_accept_error(struct evconnlistener *l, void *arg)
+{
+    http *h = arg;
+    const int failed = EVUTIL_SOCKET_ERROR();
+    const int64_t now = clock_ns();
+    const struct timeval t = { 0, ACCEPT_AGAIN_MS * 1000 };
+    if (h->accept_said_ns == 0 || now - h->accept_said_ns > (int64_t)ACCEPT_SAID_S * 1000000000) {
+        h->accept_said_ns = now;
+        log_line(LOG_WARN, "server: cannot take a connection: %s: %d are open", strerror(failed),
+                 h->n_conns);
+    }
+    evconnlistener_disable(l);
+    event_add(h->accept_again, &t);
+}
+
+static void on_accept_again(evutil_socket_t fd, short what, void *arg)
+{
+    http *h = arg;
+    (void)fd;
+    (void)what;
+    evconnlistener_enable(h->listener);
 }
 
 /* ---- the loop ---- */
@@ -638,6 +676,7 @@ static status bind_to(http *h, error *e)
     if (!h->listener)
         return error_set(e, E_IO, "server: %s:%d: cannot listen: %s", h->options.host,
                          h->options.port, strerror(failed));
+    evconnlistener_set_error_cb(h->listener, on_accept_error);
     struct sockaddr_storage bound;
     socklen_t n = sizeof bound;
     if (getsockname(evconnlistener_get_fd(h->listener), (struct sockaddr *)&bound, &n) == 0)
@@ -659,7 +698,8 @@ status http_open(http **out, const http_options *o, const http_handler *handler,
     h->base = event_base_new();
     if (h->base) h->posts = event_new(h->base, -1, 0, on_posts, h);
     if (h->posts) h->wake = event_new(h->base, -1, 0, on_wake, h);
-    status s = h->wake ? bind_to(h, e) : error_set(e, E_NOMEM, "server: out of memory");
+    if (h->wake) h->accept_again = evtimer_new(h->base, on_accept_again, h);
+    status s = h->accept_again ? bind_to(h, e) : error_set(e, E_NOMEM, "server: out of memory");
     if (s) http_close(h);
     else *out = h;
     return s;
@@ -673,13 +713,6 @@ void http_run(http *h)
 void http_stop(http *h)
 {
     event_base_loopexit(h->base, NULL);
-}
-
-/* Stops listening. */
-static void refuse_new(http *h)
-{
-    if (h->listener) evconnlistener_free(h->listener);
-    h->listener = NULL;
 }
 
 int http_port(const http *h)
@@ -702,11 +735,12 @@ int http_connections(const http *h)
 void http_close(http *h)
 {
     while (h->conns) conn_lost(h->conns);
-    refuse_new(h);
+    if (h->listener) evconnlistener_free(h->listener);
     for (int i = 0; i < h->n_signals; i++) event_free(h->signals[i].event);
     if (h->tick) event_free(h->tick);
     if (h->posts) event_free(h->posts);
     if (h->wake) event_free(h->wake);
+    if (h->accept_again) event_free(h->accept_again);
     if (h->base) event_base_free(h->base);
     pthread_mutex_destroy(&h->lock);
     mem_free(h);

@@ -3,10 +3,10 @@
  *
  * libevent's own HTTP layer answers its errors in HTML, counts no connections and accepts differing
  * lengths, so the framing is done here and libevent keeps sockets, buffers and timers. Guarantees:
- * bounded heads, bodies, connections and times; differing or doubled lengths are refused; a client
- * that leaves is reported at once, whatever it was waiting for; answers leave in the order of the
- * requests. All functions but http_post,
- * http_wake and http_stop belong to the loop thread. */
+ * bounded heads, bodies, connections and times, and no further request is answered while a client
+ * leaves much of the last answers untaken; differing or doubled lengths are refused; a client that
+ * leaves is reported at once, whatever it was waiting for; answers leave in the order of the
+ * requests. All functions but http_post, http_wake and http_stop belong to the loop thread. */
 #ifndef SERVER_HTTP_H
 #define SERVER_HTTP_H
 #include "base/buf.h"
@@ -27,6 +27,7 @@ typedef struct http_options {
     int max_connections;
     int request_s; /* time for a client to send one request */
     int write_s;   /* time without a byte taken while bytes wait */
+    int idle_s;    /* time between an answer that was taken and the next request */
 } http_options;
 
 typedef struct http_handler {

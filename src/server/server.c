@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,9 +27,11 @@
 enum {
     WORKERS = 2,
     MAX_CONNECTIONS = 1024,
+    OTHER_FILES = 64, /* descriptors that are no connection's */
     MAX_WAITING = 1024,     /* requests between loop and workers */
     HIGH_WATER = 256 << 10, /* unsent bytes beyond which a stream waits */
     LOGGED_BYTES = 2000,
+    IDLE_S = 75,
     LAST_BYTES_S = 2, /* for clients to take what was written when the drain ended */
     TICK_MS = 500
 };
@@ -640,10 +643,28 @@ static void *load(void *arg)
     return NULL;
 }
 
+/* As many as there are descriptors for; the limit of the process is raised where it may be. */
+static int most_connections(void)
+{
+    struct rlimit limit;
+    const rlim_t want = MAX_CONNECTIONS + OTHER_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want) return MAX_CONNECTIONS;
+    limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want) return MAX_CONNECTIONS;
+    const int n = (int)limit.rlim_cur;
+    return n > 2 * OTHER_FILES ? n - OTHER_FILES : n / 2;
+}
+
 static status start(server *s, error *e)
 {
-    const http_options ho = { s->o->host,      s->o->port,      (size_t)s->o->max_body,
-                              MAX_CONNECTIONS, s->o->request_s, s->o->write_s };
+    const http_options ho = { .host = s->o->host,
+                              .port = s->o->port,
+                              .max_body = (size_t)s->o->max_body,
+                              .max_connections = most_connections(),
+                              .request_s = s->o->request_s,
+                              .write_s = s->o->write_s,
+                              .idle_s = IDLE_S };
     const http_handler handler = {
         s, on_head, on_request, on_gone, on_drained, on_woken, on_refusal
     };

@@ -6,6 +6,7 @@ import concurrent.futures
 import http.client
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -58,9 +59,9 @@ class Event:
 
 
 class Server:
-    """`ingot serve` on a free port; `with Server(...) as s`."""
+    """`ingot serve` on a free port; `with Server(...) as s`. files: its limits of open ones, soft and hard."""
 
-    def __init__(self, *options, env=None, drafter=True, wait=True, context=4096):
+    def __init__(self, *options, env=None, drafter=True, wait=True, context=4096, files=None):
         usual = {"--king": f"{NUGGET}/king", "--port": "0", "--threads": "1", "--context": str(context)}
         # most tests look at events; what fills a silence, which is a slow machine's, has its own
         usual["--keep-alive"] = "60"
@@ -73,7 +74,8 @@ class Server:
         environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
         self.log = []
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        env={**environment, **(env or {})})
+                                        env={**environment, **(env or {})},
+                                        preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, files)))
         line = self.process.stdout.readline()
         if not line.startswith("listening on http://"):
             with self.process as p:

@@ -173,6 +173,34 @@ class Framing(harness.Case):
         self.assertTrue(self.server.until(lambda: self.server.descriptors() <= before + 1))
 
 
+class Descriptors(unittest.TestCase):
+    def answered(self, server, n):
+        """How many of n connections at once get an answer."""
+        sockets = [harness.Raw(server) for _ in range(n)]
+        for s in sockets:
+            s.send("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        found = 0
+        for s in sockets:
+            try:
+                found += s.reply() is not None
+            except ConnectionError:
+                pass
+        for s in sockets:
+            s.close()
+        return found
+
+    def test_the_limit_of_the_process_is_raised(self):
+        with harness.Server(files=(40, 256)) as s:
+            self.assertEqual(self.answered(s, 100), 100)
+
+    def test_a_limit_that_stays_costs_connections_alone(self):
+        with harness.Server(files=(64, 64)) as s:
+            self.assertEqual(self.answered(s, 80), 32)
+            self.assertTrue(s.until(lambda: s.metric("ingot_connections") == 1))
+            self.assertEqual(s.chat(max_tokens=2).status, 200)
+        self.assertEqual([line for line in s.log if "descriptors" in line or "connection" in line], [])
+
+
 class Patience(harness.Case):
     OPTIONS = ("--receive-timeout", "2")
 
