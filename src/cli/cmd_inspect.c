@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/jsonw.h"
 #include "cli/cmd.h"
 #include "cli/setup.h"
-#include "tools/doctor.h"
 #include "tools/inspect.h"
 #include "tools/twininfo.h"
 #include "base/banned.h"
@@ -22,56 +20,13 @@ typedef struct inspection {
     bool verify;
 } inspection;
 
-/* The findings as a member of the object that `out` holds. */
-static void write_verdict(const doctor_report *r, buf *out)
-{
-    jsonw w;
-    str rest = buf_view(&r->lines);
-    while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '}')) {
-        const bool closing = out->ptr[out->len - 1] == '}';
-        out->ptr[--out->len] = '\0';
-        if (closing) break;
-    }
-    buf_text(out, r->faults ? ",\"verify\":{\"ok\":false,\"findings\":"
-                            : ",\"verify\":{\"ok\":true,\"findings\":");
-    jsonw_init(&w, out);
-    jsonw_array(&w);
-    while (rest.len) {
-        const char *end = memchr(rest.ptr, '\n', rest.len);
-        const size_t n = end ? (size_t)(end - rest.ptr) : rest.len;
-        jsonw_str(&w, (str){ rest.ptr, n });
-        rest = str_sub(rest, end ? n + 1 : n, rest.len);
-    }
-    jsonw_end_array(&w);
-    buf_text(out, "}}\n");
-}
-
-/* Adds what the doctor finds to `out`; *faults counts. */
-static status examine(const pack *p, const pack *drafter, inspection *i, buf *out, int *faults,
-                      error *e)
-{
-    doctor_report r;
-    const status s = doctor_check(p, drafter, progress_step, &i->base.bar, &r, e);
-    progress_clear(&i->base.bar);
-    if (s == OK) {
-        *faults = r.faults;
-        if (i->how.json) write_verdict(&r, out);
-        else {
-            buf_add(out, buf_view(&r.lines));
-            if (r.faults == 0) buf_text(out, "ok\n");
-        }
-    }
-    doctor_free(&r);
-    return s;
-}
-
-static status report(const pack *p, const pack *drafter, inspection *i, error *e)
+static status report(inspection *i, const inspect_subject *subject, error *e)
 {
     buf out;
     int faults = 0;
     buf_init(&out, MOST_OUTPUT);
-    status s = inspect_write(p, &i->how, &out, e);
-    if (s == OK && i->verify) s = examine(p, drafter, i, &out, &faults, e);
+    status s = inspect_report(subject, &i->how, &out, &faults, e);
+    progress_clear(&i->base.bar);
     if (s == OK) s = buf_status(&out, "inspect", e);
     if (s == OK) fwrite(out.ptr, 1, out.len, stdout);
     buf_free(&out);
@@ -83,23 +38,18 @@ static status report(const pack *p, const pack *drafter, inspection *i, error *e
 
 static status inspect_folder(inspection *i, const char *folder, error *e)
 {
-    char path[4096];
-    pack *p = NULL, *drafter = NULL;
-    status s = pack_open(&p, folder, i->config_path, e);
-    if (s == OK && i->drafter) {
-        s = setup_folder(i->drafter, "drafter", i->base.offline, &i->base.bar, path, sizeof path,
-                         e);
-        if (s == OK) s = pack_open(&drafter, path, i->config_path, e);
+    char drafter[4096];
+    inspect_subject subject = { .folder = folder,
+                                .config_path = i->config_path,
+                                .verify = i->verify,
+                                .progress = progress_step,
+                                .arg = &i->base.bar };
+    if (i->drafter) {
+        TRY(setup_folder(i->drafter, "drafter", i->base.offline, &i->base.bar, drafter,
+                         sizeof drafter, e));
+        subject.drafter = drafter;
     }
-    if (s == OK && drafter && pack_get_kind(drafter) != PACK_DRAFTER)
-        s = error_set(e, E_UNSUPPORTED, "%s: found a king, want a drafter", i->drafter);
-    if (s == OK && drafter && pack_get_kind(p) == PACK_DRAFTER)
-        s = error_set(e, E_UNSUPPORTED, "%s: found a drafter, want a king beside --drafter",
-                      i->folder);
-    if (s == OK) s = report(p, drafter, i, e);
-    if (drafter) pack_close(drafter);
-    if (p) pack_close(p);
-    return s;
+    return report(i, &subject, e);
 }
 
 /* A GGUF file: what it is, from its own header. */
@@ -128,16 +78,13 @@ static status inspect_afar(inspection *i, error *e)
 {
     char folder[4096];
     const char *tmp = getenv("TMPDIR");
-    pack *p = NULL;
     const int n = snprintf(folder, sizeof folder, "%s/ingot-inspect-XXXXXX", tmp ? tmp : "/tmp");
     if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
         return error_set(e, E_IO, "%s: cannot be created", folder);
     hub_options o = { .offline = i->base.offline };
     setup_hub_options(&o, &i->base.bar);
     status s = hub_preview(i->folder, &o, folder, e);
-    if (s == OK) s = pack_open_headers(&p, folder, i->folder, e);
-    if (s == OK) s = report(p, NULL, i, e);
-    if (p) pack_close(p);
+    if (s == OK) s = report(i, &(inspect_subject){ .folder = folder, .id = i->folder }, e);
     (void)file_list(folder, remove_one, folder, NULL);
     (void)rmdir(folder);
     return s;

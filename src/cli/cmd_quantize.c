@@ -17,27 +17,6 @@ typedef struct quantizing {
     quantize_options o;
 } quantizing;
 
-static status read_format(const quantizing *q, quant_format *out, error *e)
-{
-    quant_mode mode;
-    if (!quant_mode_from_name(str_from(q->mode), &mode)) {
-        return error_set(e, E_ARG, "--mode: found %s, want affine, mxfp4, mxfp8 or nvfp4", q->mode);
-    }
-    *out = quant_default(mode);
-    if (q->bits) out->bits = q->bits;
-    if (q->group) out->group = q->group;
-    if (quant_is_legal(*out) && out->bits > 1) return OK;
-    const quant_format want = quant_default(mode);
-    if (mode != QUANT_AFFINE) {
-        return error_set(e, E_ARG, "--mode %s: found %d bits in groups of %d, want %d in %d",
-                         q->mode, out->bits, out->group, want.bits, want.group);
-    }
-    return error_set(e, E_ARG,
-                     "--mode affine: found %d bits in groups of %d, want 2, 3, 4, 5, 6 or 8 in 32, "
-                     "64 or 128",
-                     out->bits, out->group);
-}
-
 static void summarise(const quantize_report *r)
 {
     char before[32], after[32];
@@ -67,7 +46,7 @@ static status run(void *arg, error *e)
     quantizing *q = arg;
     progress *bar = &q->base.bar;
     quantize_report r;
-    TRY(read_format(q, &q->o.format, e));
+    TRY(quantize_format(q->mode, q->bits, q->group, &q->o.format, e));
     for (int i = 0; i < q->only.n; i++) q->o.only[q->o.n_only++] = q->only.items[i];
     if (!q->o.threads) q->o.threads = pool_default_threads(NULL, 0);
     setup_bar(&q->base, "quantizing");

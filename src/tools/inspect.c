@@ -6,6 +6,7 @@
 #include "model/king.h"
 #include "model/state.h"
 #include "model/tilefile.h"
+#include "tools/doctor.h"
 #include "base/banned.h"
 
 /* ---- numbers ---- */
@@ -362,4 +363,71 @@ status inspect_write(const pack *p, const inspect_options *o, buf *out, error *e
     if (o->json) TRY(write_json(p, o, &need, out, e));
     else TRY(write_text(p, o, &need, out, e));
     return buf_status(out, pack_folder(p), e);
+}
+
+/* ---- with what the doctor finds ---- */
+
+/* The findings as a member of the object that `out` holds. */
+static void write_verdict(const doctor_report *r, buf *out)
+{
+    jsonw w;
+    str rest = buf_view(&r->lines);
+    while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '}')) {
+        const bool closing = out->ptr[out->len - 1] == '}';
+        out->ptr[--out->len] = '\0';
+        if (closing) break;
+    }
+    buf_text(out, r->faults ? ",\"verify\":{\"ok\":false,\"findings\":"
+                            : ",\"verify\":{\"ok\":true,\"findings\":");
+    jsonw_init(&w, out);
+    jsonw_array(&w);
+    while (rest.len) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        const size_t n = end ? (size_t)(end - rest.ptr) : rest.len;
+        jsonw_str(&w, (str){ rest.ptr, n });
+        rest = str_sub(rest, end ? n + 1 : n, rest.len);
+    }
+    jsonw_end_array(&w);
+    buf_text(out, "}}\n");
+}
+
+static status examine(const inspect_subject *i, const inspect_options *o, const pack *p,
+                      const pack *companion, buf *out, int *faults, error *e)
+{
+    doctor_report r;
+    const status s = doctor_check(p, companion, i->progress, i->arg, &r, e);
+    if (s == OK) {
+        *faults = r.faults;
+        if (o->json) write_verdict(&r, out);
+        else buf_add(out, buf_view(&r.lines));
+        if (!o->json && r.faults == 0) buf_text(out, "ok\n");
+    }
+    doctor_free(&r);
+    return s;
+}
+
+static status open_pair(const inspect_subject *i, pack **p, pack **companion, error *e)
+{
+    if (i->id) return pack_open_headers(p, i->folder, i->id, e);
+    TRY(pack_open(p, i->folder, i->config_path, e));
+    if (!i->drafter) return OK;
+    TRY(pack_open(companion, i->drafter, i->config_path, e));
+    if (pack_get_kind(*companion) != PACK_DRAFTER)
+        return error_set(e, E_UNSUPPORTED, "%s: found a king, want a drafter", i->drafter);
+    if (pack_get_kind(*p) != PACK_DRAFTER) return OK;
+    return error_set(e, E_UNSUPPORTED, "%s: found a drafter, want a king beside --drafter",
+                     i->folder);
+}
+
+status inspect_report(const inspect_subject *i, const inspect_options *o, buf *out, int *faults,
+                      error *e)
+{
+    pack *p = NULL, *companion = NULL;
+    *faults = 0;
+    status s = open_pair(i, &p, &companion, e);
+    if (s == OK) s = inspect_write(p, o, out, e);
+    if (s == OK && i->verify) s = examine(i, o, p, companion, out, faults, e);
+    if (companion) pack_close(companion);
+    if (p) pack_close(p);
+    return s;
 }

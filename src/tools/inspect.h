@@ -33,4 +33,19 @@ status inspect_need(const pack *p, const inspect_options *o, inspect_memory *out
 int64_t inspect_parameters(const pack *p);
 double inspect_bits_per_weight(const pack *p);
 status inspect_write(const pack *p, const inspect_options *o, buf *out, error *e);
+
+typedef struct inspect_subject {
+    const char *folder;
+    const char *id;          /* the model whose headers alone lie there; NULL: a whole pack does */
+    const char *config_path; /* for a drafter folder without config.json; may be NULL */
+    const char *drafter;     /* with verify: the folder of one that must fit; may be NULL */
+    bool verify;             /* read every weight and the manifest (doctor.h) */
+    void (*progress)(void *arg, uint64_t done, uint64_t total); /* of verify */
+    void *arg;
+} inspect_subject;
+
+/* Opens the subject, and writes what inspect_write does and what the doctor finds; *faults counts
+ * the latter. E_UNSUPPORTED: `drafter` is none, or is beside another. */
+status inspect_report(const inspect_subject *s, const inspect_options *o, buf *out, int *faults,
+                      error *e);
 #endif

@@ -385,6 +385,26 @@ static status write_all(work *w, const char *target, error *e)
     return safetensors_writer_commit(out, e);
 }
 
+status quantize_format(const char *mode, int bits, int group, quant_format *out, error *e)
+{
+    quant_mode m;
+    if (!quant_mode_from_name(str_from(mode), &m))
+        return error_set(e, E_ARG, "--mode: found %s, want affine, mxfp4, mxfp8 or nvfp4", mode);
+    const quant_format want = quant_default(m);
+    *out = want;
+    if (bits) out->bits = bits;
+    if (group) out->group = group;
+    if (quant_is_legal(*out) && out->bits > 1) return OK;
+    if (m != QUANT_AFFINE) {
+        return error_set(e, E_ARG, "--mode %s: found %d bits in groups of %d, want %d in %d", mode,
+                         out->bits, out->group, want.bits, want.group);
+    }
+    return error_set(e, E_ARG,
+                     "--mode affine: found %d bits in groups of %d, want 2, 3, 4, 5, 6 or 8 in 32, "
+                     "64 or 128",
+                     out->bits, out->group);
+}
+
 status quantize_run(const char *source, const char *target, const quantize_options *o,
                     quantize_report *r, error *e)
 {

@@ -30,6 +30,9 @@ typedef struct quantize_report {
     uint64_t bytes_before, bytes_after; /* of all tensors */
 } quantize_report;
 
+/* The format of a mode ("affine", "mxfp4", ...); bits and group 0: the mode's own. E_ARG names the
+ * option that is wrong. */
+status quantize_format(const char *mode, int bits, int group, quant_format *out, error *e);
 /* `target` is the folder to write, new or empty; a failure leaves nothing behind. E_UNSUPPORTED: a
  * king, or a chosen matrix that is quantized already. E_ARG: no module matches, or something is in
  * the target. E_FORMAT: a weight that is not finite. */
