@@ -272,7 +272,7 @@ int cmd_chat(int argc, char **argv)
         .details = "On a terminal with history and editing; /help lists the commands there. From a "
                    "pipe each line is a prompt.",
         .tables = { own, c.how.options, c.base.model_options, c.base.engine_options,
-                    c.base.cache_options, &c.base.output_options[1] },
+                    c.base.cache_options, c.base.quiet_options },
     };
     const int code = setup_command(&command_line, argc, argv, run, &c);
     setup_close(&c.base);

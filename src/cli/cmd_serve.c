@@ -128,7 +128,7 @@ int cmd_serve(int argc, char **argv)
         .summary = "a server with OpenAI's and Anthropic's APIs",
         .details = "SIGTERM finishes what runs and exits 0; a second one exits at once.",
         .tables = { own, s.base.model_options, s.base.engine_options, s.base.cache_options,
-                    &s.base.output_options[1] },
+                    s.base.quiet_options },
     };
     return setup_command(&c, argc, argv, run, &s);
 }

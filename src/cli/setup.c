@@ -17,28 +17,56 @@ void setup_init(setup *s)
     runner_known_cpus(cpus);
     snprintf(s->cpu_help, sizeof s->cpu_help, "force one of %s; the results are the same bits",
              cpus);
-    const option model[] = {
-        { OPTION_TEXT, "king", 'm', &s->king, "FOLDER|ID",
-          "the king's pack (default: $INGOT_KING, else the shipped one)", 0, 0, NULL },
-        { OPTION_TEXT, "drafter", 0, &s->drafter, "FOLDER|ID",
-          "its drafter (default: $INGOT_DRAFTER, else the shipped one for the shipped king)", 0, 0,
-          NULL },
-        { OPTION_FLAG, "no-drafter", 0, &s->no_drafter, NULL, "decode without a drafter", 0, 0,
-          NULL },
-        { OPTION_TEXT, "drafter-config", 0, &s->drafter_config, "FILE",
-          "config.json for a drafter folder without one", 0, 0, NULL },
-        { OPTION_INT, "threads", 't', &s->threads, "N",
-          "threads (default: physical cores this process may use)", 1, 1024, NULL },
-        { OPTION_TEXT, "cpu", 0, &s->cpu, "TIER", s->cpu_help, 0, 0, NULL },
-        { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32",
-          "arithmetic of the matrix products (default int8)", 0, 0, NULL },
-        { OPTION_TEXT, "tiles", 0, &s->tiles, "DIR",
-          "map prepared weights kept here; what is missing is made (default: $INGOT_TILES)", 0, 0,
-          NULL },
-        { OPTION_FLAG, "offline", 0, &s->offline, NULL,
-          "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
-        { .kind = OPTION_END },
+    enum {
+        KING,
+        DRAFTER,
+        NO_DRAFTER,
+        DRAFTER_CONFIG,
+        THREADS,
+        CPU,
+        MODE,
+        TILES,
+        OFFLINE,
+        JSON,
+        QUIET,
+        END
     };
+    const option all[] = {
+        [KING] = { OPTION_TEXT, "king", 'm', &s->king, "FOLDER|ID",
+                   "the king's pack (default: $INGOT_KING, else the shipped one)", 0, 0, NULL },
+        [DRAFTER] = { OPTION_TEXT, "drafter", 0, &s->drafter, "FOLDER|ID",
+                      "its drafter (default: $INGOT_DRAFTER, else the shipped one for the shipped "
+                      "king)",
+                      0, 0, NULL },
+        [NO_DRAFTER] = { OPTION_FLAG, "no-drafter", 0, &s->no_drafter, NULL,
+                         "decode without a drafter", 0, 0, NULL },
+        [DRAFTER_CONFIG] = { OPTION_TEXT, "drafter-config", 0, &s->drafter_config, "FILE",
+                             "config.json for a drafter folder without one", 0, 0, NULL },
+        [THREADS] = { OPTION_INT, "threads", 't', &s->threads, "N",
+                      "threads (default: physical cores this process may use)", 1, 1024, NULL },
+        [CPU] = { OPTION_TEXT, "cpu", 0, &s->cpu, "TIER", s->cpu_help, 0, 0, NULL },
+        [MODE] = { OPTION_TEXT, "mode", 0, &s->mode, "int8|f32",
+                   "arithmetic of the matrix products (default int8)", 0, 0, NULL },
+        [TILES] = { OPTION_TEXT, "tiles", 0, &s->tiles, "DIR",
+                    "map prepared weights kept here; what is missing is made (default: "
+                    "$INGOT_TILES)",
+                    0, 0, NULL },
+        [OFFLINE] = { OPTION_FLAG, "offline", 0, &s->offline, NULL,
+                      "fetch nothing: a hub id must be in the cache", 0, 0, NULL },
+        [JSON] = { OPTION_FLAG, "json", 0, &s->json, NULL,
+                   "one JSON object on stdout and nothing else", 0, 0, NULL },
+        [QUIET] = { OPTION_FLAG, "quiet", 0, &s->quiet, NULL, "no progress", 0, 0, NULL },
+        [END] = { .kind = OPTION_END },
+    };
+    const option model[] = { all[KING],    all[DRAFTER], all[NO_DRAFTER], all[DRAFTER_CONFIG],
+                             all[THREADS], all[CPU],     all[MODE],       all[TILES],
+                             all[OFFLINE], all[END] };
+    const option without_drafter[] = { all[KING],  all[THREADS], all[CPU], all[MODE],
+                                       all[TILES], all[OFFLINE], all[END] };
+    const option text[] = { all[KING], all[OFFLINE], all[END] };
+    const option reading[] = { all[OFFLINE], all[JSON], all[QUIET], all[END] };
+    const option output[] = { all[JSON], all[QUIET], all[END] };
+    const option silence[] = { all[QUIET], all[END] };
     const option engine[] = {
         { OPTION_INT, "context", 0, &s->context, "N",
           "positions of a request (default: what fits, at most the model's)", 1, 1 << 24, NULL },
@@ -56,31 +84,21 @@ void setup_init(setup *s)
           "most bytes of all files in it (default 16G)", 0, 0, NULL },
         { .kind = OPTION_END },
     };
-    const option output[] = {
-        { OPTION_FLAG, "json", 0, &s->json, NULL, "one JSON object on stdout and nothing else", 0,
-          0, NULL },
-        { OPTION_FLAG, "quiet", 0, &s->quiet, NULL, "no progress", 0, 0, NULL },
-        { .kind = OPTION_END },
-    };
-    enum { KING = 0, THREADS = 4, OFFLINE = 8 }; /* of `model` */
-    const option text[] = { model[KING], model[OFFLINE], { .kind = OPTION_END } };
-    option kings[2 + OFFLINE - THREADS + 1] = { model[KING] }; /* without what is the drafter's */
-    const option reading[] = { model[OFFLINE], output[0], output[1], { .kind = OPTION_END } };
     _Static_assert(
-        sizeof s->model_options == sizeof model && sizeof model / sizeof *model == OFFLINE + 2 &&
-            sizeof s->text_options == sizeof text && sizeof s->king_options == sizeof kings &&
+        sizeof s->model_options == sizeof model && sizeof s->text_options == sizeof text &&
+            sizeof s->king_options == sizeof without_drafter &&
             sizeof s->folder_options == sizeof reading &&
             sizeof s->engine_options == sizeof engine && sizeof s->cache_options == sizeof cache &&
-            sizeof s->output_options == sizeof output,
-        "a table of setup has room for its options, --offline the last of the model");
+            sizeof s->output_options == sizeof output && sizeof s->quiet_options == sizeof silence,
+        "a table of setup has room for its options");
     memcpy(s->model_options, model, sizeof model);
-    memcpy(kings + 1, model + THREADS, sizeof model - sizeof *model * THREADS);
-    memcpy(s->king_options, kings, sizeof kings);
+    memcpy(s->king_options, without_drafter, sizeof without_drafter);
     memcpy(s->text_options, text, sizeof text);
     memcpy(s->folder_options, reading, sizeof reading);
     memcpy(s->engine_options, engine, sizeof engine);
     memcpy(s->cache_options, cache, sizeof cache);
     memcpy(s->output_options, output, sizeof output);
+    memcpy(s->quiet_options, silence, sizeof silence);
 }
 
 void setup_bar(setup *s, const char *label)

@@ -29,6 +29,7 @@ typedef struct setup {
     ingot_model *model;
     ingot_engine *engine;
     option model_options[10], engine_options[3], cache_options[4], output_options[3];
+    option quiet_options[2];  /* --quiet: of commands that have no --json */
     option king_options[7];   /* those of model_options that count without a drafter */
     option text_options[3];   /* those of model_options that count without weights */
     option folder_options[4]; /* --offline, --json, --quiet: of commands that read a folder */
