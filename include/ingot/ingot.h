@@ -18,9 +18,9 @@ typedef enum ingot_status {
     INGOT_OK,
     INGOT_E_ARG, /* the request is wrong: parameter, range, template refusal */
     INGOT_E_IO,
-    INGOT_E_FORMAT,      /* a file breaks its format */
-    INGOT_E_UNSUPPORTED, /* well formed, but not something this program can do; a drafter for
-                            another king */
+    INGOT_E_FORMAT, /* a file breaks its format */
+    /* well formed, but not something this program can do; a drafter for another king */
+    INGOT_E_UNSUPPORTED,
     INGOT_E_NOMEM,
     INGOT_E_LIMIT, /* a stated limit is exceeded: context, size, time */
     INGOT_E_CANCELLED,
@@ -57,8 +57,8 @@ typedef struct ingot_model_options {
     const char *cpu;  /* tier, or NULL: the best */
     int threads;      /* 0: physical cores this process may use */
     const char *mode; /* NULL or "int8"; "f32" for evaluation */
-    void (*progress)(void *arg, const char *what, uint64_t done,
-                     uint64_t total); /* caller's thread */
+    /* in the caller's thread */
+    void (*progress)(void *arg, const char *what, uint64_t done, uint64_t total);
     void *progress_arg;
     /* Folder of files of weights in the form they are computed with (`ingot prepare` makes them):
      * mapped and shared between processes, so that opening is instant. NULL: none is used. */
@@ -175,15 +175,15 @@ typedef struct ingot_engine_options {
      * for this king, drafter, kv_type and version alone; may be shared */
     const char *cache_dir;
     uint64_t cache_dir_bytes; /* of all files in it; 0: 16 GiB */
-    void (*wake)(void *arg,
-                 ingot_request *r); /* engine thread: r has something to say; must not block */
+    /* engine thread: r has something to say; must not block */
+    void (*wake)(void *arg, ingot_request *r);
     void *wake_arg;
 } ingot_engine_options;
 
 ingot_status ingot_engine_start(ingot_engine **out, ingot_model *m, const ingot_engine_options *o,
                                 ingot_error *e);
-void ingot_engine_stop(
-    ingot_engine *g); /* cancels what runs, waits, frees; requests must be released first */
+/* Cancels what runs, waits, frees; requests must be released first. */
+void ingot_engine_stop(ingot_engine *g);
 int ingot_engine_context(const ingot_engine *g);
 int ingot_engine_room(const ingot_engine *g); /* choices that run and wait, parallel + queue */
 int ingot_engine_total_context(const ingot_engine *g);
@@ -236,13 +236,13 @@ ingot_status ingot_submit(ingot_request **out, ingot_engine *g, const ingot_prom
                           const ingot_sampling *s, ingot_error *e);
 
 typedef enum ingot_event_kind {
-    INGOT_TEXT,           /* a piece of the answer                                       */
-    INGOT_THINKING,       /* a piece of the reasoning                                    */
-    INGOT_TOOL_BEGIN,     /* name in text; `tool` is its index                           */
-    INGOT_TOOL_ARGUMENTS, /* a piece of the arguments, JSON text                         */
+    INGOT_TEXT,           /* a piece of the answer */
+    INGOT_THINKING,       /* a piece of the reasoning */
+    INGOT_TOOL_BEGIN,     /* name in text; `tool` is its index */
+    INGOT_TOOL_ARGUMENTS, /* a piece of the arguments, JSON text */
     INGOT_TOOL_END,
-    INGOT_PROGRESS, /* queued, or prompt tokens done / total                       */
-    INGOT_END       /* of one choice: finish and usage                             */
+    INGOT_PROGRESS, /* queued, or prompt tokens done / total */
+    INGOT_END       /* of one choice: finish and usage */
 } ingot_event_kind;
 
 typedef enum ingot_finish {
@@ -326,8 +326,8 @@ ingot_status ingot_splitter_new(ingot_splitter **out, const ingot_model *m,
                                 const ingot_split_options *o, ingot_error *e);
 ingot_status ingot_splitter_put(ingot_splitter *s, const char *bytes, size_t n, ingot_error *e);
 ingot_status ingot_splitter_end(ingot_splitter *s, ingot_finish finish, ingot_error *e);
-ingot_status ingot_splitter_next(ingot_splitter *s,
-                                 ingot_event *ev); /* INGOT_E_AGAIN: nothing more of what was put */
+/* INGOT_E_AGAIN: nothing more of what was put. */
+ingot_status ingot_splitter_next(ingot_splitter *s, ingot_event *ev);
 void ingot_splitter_free(ingot_splitter *s);
 
 typedef struct ingot_stats {

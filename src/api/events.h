@@ -23,8 +23,8 @@ bool events_next(events *q, ingot_event *out); /* false: nothing left */
 /* Adds an event whose text is copied; events without text that need more fields are kept as they
  * are. */
 status events_add(events *q, const ingot_event *ev, error *e);
-void events_set_logprobs(events *q, size_t i, const ingot_logprob *p,
-                         int n); /* of the i-th event */
+/* Of the i-th event. */
+void events_set_logprobs(events *q, size_t i, const ingot_logprob *p, int n);
 status events_text(events *q, ingot_event_kind kind, int tool, str text, error *e);
 status events_sink(void *q, const reply_event *ev, error *e); /* a reply_sink */
 #endif

@@ -149,8 +149,8 @@ struct file_writer {
     int fd;
     uint64_t at; /* where file_writer_put goes on */
     char *path;  /* target */
-    char
-        *beside; /* what is being written; where the system can, it has no name before the commit */
+    /* what is being written; where the system can, it has no name before the commit */
+    char *beside;
     bool nameless;
 };
 

@@ -1,5 +1,5 @@
-/* answer.h - receives the events of one answer: prints them as they come, or keeps them for JSON.
- */
+/* answer.h - receives the events of one answer: prints them as they come, or keeps them for
+ * JSON. */
 #ifndef CLI_ANSWER_H
 #define CLI_ANSWER_H
 #include "base/buf.h"
@@ -11,8 +11,8 @@ typedef struct answer {
     bool print, show_thinking, dim; /* dim: reasoning in a faint colour instead of between tags */
     progress *bar;
     /* what came */
-    buf text, reasoning,
-        calls;     /* calls: JSON array of {"name","arguments"}, open until answer_json */
+    buf text, reasoning;
+    buf calls;     /* JSON array of {"name","arguments"}, open until answer_json */
     buf arguments; /* of the call in progress */
     bool in_thinking, printed;
     int n_calls;

@@ -15,8 +15,8 @@ typedef struct answering {
     const answers_options *o;
     sequences *out;
     int total; /* answers wanted */
-    ingot_request
-        *flying[WINDOW]; /* of the lines out->n .. sent - 1, each at its number % WINDOW */
+    /* of the lines out->n .. sent - 1, each at its number % WINDOW */
+    ingot_request *flying[WINDOW];
     int sent;
 } answering;
 

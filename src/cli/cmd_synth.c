@@ -1,5 +1,5 @@
-/* cmd_synth.c - `ingot synth`: a pack of random weights in a real layout, for benchmarks and tests.
- */
+/* cmd_synth.c - `ingot synth`: a pack of random weights in a real layout, for benchmarks and
+ * tests. */
 #include "cli/cmd.h"
 #include "cli/result.h"
 #include "cli/setup.h"

@@ -2,8 +2,7 @@
  * weights.
  *
  * With --jsonl each reads one case a line from stdin and writes one JSON object a line, in order; a
- * case that fails gives
- * {"error": ...} on its line and the work goes on. */
+ * case that fails gives {"error": ...} on its line and the work goes on. */
 #include <stdio.h>
 #include <stdlib.h>
 

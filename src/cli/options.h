@@ -55,8 +55,8 @@ typedef struct options_command {
     option_rest *rest; /* where further ones go; NULL: there may be none */
 } options_command;
 
-/* *help is set when the command line asks for help: nothing else was checked then. E_ARG otherwise.
- */
+/* *help is set when the command line asks for help: nothing else was checked then. E_ARG
+ * otherwise. */
 status options_parse(const options_command *c, int argc, char **argv, bool *help, error *e);
 void options_help(const options_command *c, FILE *out);
 /* The candidate nearest to `name` by edit distance, or NULL when none is near: at most three, and

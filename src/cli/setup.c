@@ -109,8 +109,8 @@ void setup_bar(setup *s, const char *label)
 
 /* ---- finding the model ---- */
 
-/* The shipped pair stands beside the program: in the source tree, or under share/ when installed.
- */
+/* The shipped pair stands beside the program: in the source tree, or under share/ when
+ * installed. */
 static status shipped(char *out, size_t cap, const char *part, error *e)
 {
     char dir[4096], path[4096];

@@ -254,8 +254,8 @@ static status first_half(verify *v, int i, error *e)
 {
     const tokens *plain = &v->plain[i];
     const int half = plain->n / 2;
-    if (i % MANNERS == PENALIZED || half == 0)
-        return OK; /* penalties tell prompt and answer apart */
+    /* penalties tell prompt and answer apart */
+    if (i % MANNERS == PENALIZED || half == 0) return OK;
     ingot_sampling s = manner(v, i % MANNERS, INGOT_BLOCK_AUTO);
     s.max_tokens = half;
     ingot_request *r;

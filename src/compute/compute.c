@@ -55,16 +55,16 @@ typedef struct check {
     const cpu_ops *ops;
     atomic_uint bad;
 } check;
-/* Sets the mode of every worker for good, and asks the tier whether arithmetic is what it must be.
- */
+/* Sets the mode of every worker for good, and asks the tier whether arithmetic is what it must
+ * be. */
 static void check_worker(void *arg, int worker, int workers)
 {
     (void)workers;
     check *k = arg;
     const uint64_t mode = fpenv_set();
     atomic_fetch_or(&k->bad, k->ops->selfcheck());
-    if (worker == 0)
-        fpenv_restore(mode); /* the caller's thread; units_run() sets it around each operation */
+    /* the caller's thread; units_run() sets it around each operation */
+    if (worker == 0) fpenv_restore(mode);
 }
 status compute_open(compute **out, const compute_options *o, error *e)
 {
@@ -582,8 +582,8 @@ static void gdn_unit(const cpu_ops *ops, const gdn_work *w, const gdn_job *j, in
     const size_t channels = (size_t)gdn_channels(s), heads = (size_t)s->n_v_head,
                  v_width = heads * (size_t)s->v_dim;
     const size_t row = (size_t)(j->row + from), kh = (size_t)(head / (s->n_v_head / s->n_k_head));
-    const size_t at = (size_t)head * (size_t)s->v_dim +
-                      (size_t)first; /* of the first state row among all v rows */
+    /* of the first state row among all v rows */
+    const size_t at = (size_t)head * (size_t)s->v_dim + (size_t)first;
     const float *u = w->u + row * channels;
     const int left = s->v_dim - first;
     const cpu_gdn g = {

@@ -17,8 +17,8 @@ typedef struct compute_options {
     int threads;     /* 0: pool_default_threads */
 } compute_options;
 
-status compute_open(compute **out, const compute_options *o,
-                    error *e); /* E_UNSUPPORTED: tier not on this CPU */
+/* E_UNSUPPORTED: the tier is not on this CPU. */
+status compute_open(compute **out, const compute_options *o, error *e);
 void compute_close(compute *c);
 const char *compute_tier(const compute *c);
 int compute_threads(const compute *c);
@@ -35,8 +35,7 @@ status compute_check_tier(const char *name, error *e);
 
 typedef enum compute_mode { COMPUTE_INT8, COMPUTE_F32 } compute_mode;
 
-/* Rotation of an input vector: signs, then blocks of the normalised Sylvester-Hadamard transform.
- */
+/* Rotation of an input vector: signs, then blocks of the normalised Sylvester-Hadamard matrix. */
 typedef struct rotation {
     int block;          /* power of two; 0: no rotation */
     const float *signs; /* [n], +1 or -1 */
@@ -57,16 +56,16 @@ typedef struct act {
 } act;
 enum { ACT_F32 = 1, ACT_G32 = 2, ACT_G64 = 4, ACT_G128 = 8 };
 
-unsigned compute_needs(const tile_matrix *w,
-                       compute_mode mode); /* ACT_ bit that a matmul with w reads */
+/* The ACT_ bit that a matmul with w reads. */
+unsigned compute_needs(const tile_matrix *w, compute_mode mode);
 size_t compute_act_bytes(int rows, int n, unsigned needs);
 /* x [rows, n] with row stride `stride`. The act borrows x when nothing rotates and the stride is n.
  * rot may be NULL. */
 void compute_prepare(compute *c, act *a, void *memory, const float *x, int rows, int n,
                      size_t stride, const rotation *rot, unsigned needs);
 
-/* Several matrices with one operand in one pass over the threads: y[r * stride + j] = sum_k W[j][k]
- * a[r][k]. */
+/* Several matrices with one operand in one pass over the threads:
+ * y[r * stride + j] = sum_k W[j][k] a[r][k]. */
 typedef struct matmul_out {
     const tile_matrix *w;
     float *y;
@@ -80,8 +79,8 @@ void compute_matmul(compute *c, const act *a, const matmul_out *outs, int n_outs
 void compute_rmsnorm(compute *c, float *y, const float *x, const float *w, int rows, int n,
                      float eps);
 void compute_add(compute *c, float *y, const float *x, size_t n); /* y += x */
-void compute_swiglu(compute *c, float *y, const float *gate, const float *up,
-                    size_t n);                                   /* silu(gate)*up; y may be gate */
+/* silu(gate)*up; y may be gate */
+void compute_swiglu(compute *c, float *y, const float *gate, const float *up, size_t n);
 void compute_softcap(compute *c, float *x, size_t n, float cap); /* cap * tanh(x / cap) */
 bool compute_finite(compute *c, const float *x, size_t n);
 /* Embedding rows: dequantised from the mapped matrix, inverse rotation for a king (rounded to f16
@@ -117,17 +116,20 @@ void compute_conv(compute *c, float *y, const float *x, const float *w /* [chann
                   int taps, int channels, const conv_job *jobs, int n_jobs);
 
 /* q and k of conv output u [rows, channels] are l2-normalised in place (epsilon 1e-6 on the sum of
- * squares; q also times k_dim^-1/2); g[row, head] = exp(-exp(A_log) softplus(a + dt_bias)); beta =
- * sigmoid(b). */
+ * squares; q also times k_dim^-1/2). Of each row and head:
+ * g = exp(-exp(A_log) softplus(a + dt_bias)), beta = sigmoid(b). */
 void compute_gdn_gates(compute *c, const gdn_shape *s, float *u, float *g, float *beta,
                        const float *a, const float *b, const float *a_log, const float *dt_bias,
                        int rows);
 
 /* The recurrence. State [n_v_head, v_dim, k_dim]. For each sequence: first `pending` rows of the
- * old tape are applied to the stored state (S = g*S; S += delta k^T, written back). Then its rows
- * run in order: S = g*S;  m_i = S_i . k;  delta_i = beta*(v_i - m_i);  S_i += delta_i*k;  y_i = S_i
- * . q final rows leave the new state in place; provisional rows leave the stored state as it was
- * and fill the new tape. rows may be 0 (only the pending rows are applied). */
+ * old tape are applied to the stored state, S = g*S; S += delta k^T, and written back. Then its
+ * rows run in order, each in
+ *
+ *   S = g*S;  m_i = S_i . k;  delta_i = beta*(v_i - m_i);  S_i += delta_i*k;  y_i = S_i . q
+ *
+ * Final rows leave the new state in place; provisional rows leave the stored state as it was and
+ * fill the new tape. rows may be 0 (only the pending rows are applied). */
 typedef struct gdn_tape {
     float *k;     /* [rows, n_k_head * k_dim] */
     float *delta; /* [rows, n_v_head * v_dim] */
@@ -164,9 +166,10 @@ typedef struct kv_layout {
 status compute_kv_layout(kv_layout *l, kv_type type, int n_layer, int n_kv_head, int head_dim,
                          error *e);
 
-/* One sequence: its rows stand at positions pos, pos+1, ... Position p lives in pages[(p / KV_PAGE)
- * % n_pages]. A row at position q sees position p iff  p >= first  and  q - p < window  and (causal
- * ? p <= q : p < pos + rows). */
+/* One sequence: its rows stand at positions pos, pos+1, ... Position p lives in
+ * pages[(p / KV_PAGE) % n_pages]. A row at position q sees position p iff
+ *
+ *   p >= first  and  q - p < window  and  (causal ? p <= q : p < pos + rows) */
 typedef struct attn_job {
     int row, rows, pos;
     int first; /* lowest position that exists (0, or where a ring or a late start begins) */
@@ -175,8 +178,8 @@ typedef struct attn_job {
 } attn_job;
 typedef struct attn_shape {
     int n_head; /* query heads; n_kv_head divides it */
-    int window; /* INT32_MAX: none; applies to positions before pos only (a block sees all of
-                   itself) */
+    /* INT32_MAX: none; applies to positions before pos only (a block sees all of itself) */
+    int window;
     bool causal;
     float scale; /* head_dim^-1/2 */
 } attn_shape;

@@ -86,8 +86,8 @@ void compute_kv_store(compute *c, const kv_layout *l, int layer, const float *k,
 /* Positions [*from, *to) that row `row` of a job sees. */
 static void visible(const attn_shape *s, const attn_job *j, int row, int *from, int *to)
 {
-    const int64_t edge =
-        (int64_t)j->pos + row - s->window + 1; /* lowest position inside the window */
+    /* lowest position inside the window */
+    const int64_t edge = (int64_t)j->pos + row - s->window + 1;
     *from = edge > j->first ? (edge < j->pos ? (int)edge : j->pos) : j->first;
     *to = s->causal ? j->pos + row + 1 : j->pos + j->rows;
 }

@@ -110,10 +110,10 @@ status tile_plan(tile_matrix *t, const matrix *src, error *e)
 /* What filling needs besides the strip: the packed rows of a strip, widened where the pack's codes
  * are narrower than the tile's; or one row of values. */
 typedef struct scratch {
-    uint8_t *codes;         /* [n_in] one row, a byte each  */
-    uint8_t *widened;       /* [16][n_in * bits / 8]        */
-    float *scales, *biases; /* [n_in / group] one row       */
-    float *values;          /* [n_in], float tiles only     */
+    uint8_t *codes;         /* [n_in] one row, a byte each */
+    uint8_t *widened;       /* [16][n_in * bits / 8] */
+    float *scales, *biases; /* [n_in / group] one row */
+    float *values;          /* [n_in], float tiles only */
 } scratch;
 
 static bool all_finite(const float *v, int n)

@@ -1,8 +1,8 @@
 /* tile.h - the layout in which weights are computed with.
  *
  * W [n_out, n_in] becomes strips of 16 output rows; a strip is its tiles in order of ascending
- * input group. Lane r of a tile is output row 16*strip + r. Codes come as 64-byte vectors z = 0, 1,
- * ...; with P planes per byte (P = 4, 2, 1 for 2, 4, 8 bits) byte 4r+j of vector z holds in plane p
+ * input group. Lane r of a tile is output row 16*strip + r. Codes come as 64-byte vectors; with P
+ * planes per byte (P = 4, 2, 1 for 2, 4, 8 bits) byte 4r+j of vector z = 0, 1, ... holds in plane p
  * (bits p*8/P up) the code of input k = 4P*z + 4p + j of the group. Scales (and biases) of the 16
  * rows follow the codes of each tile in the pack's type. Rows beyond n_out have scale 0. */
 #ifndef COMPUTE_TILE_H
@@ -16,12 +16,12 @@ enum { TILE_LAYOUT = 1 };
 
 typedef enum tile_type {
     TILE_T2,  /* ternary, value d*(c-1): MLX affine 2-bit whose bias is -scale bit for bit */
-    TILE_A2,  /* affine, 1- and 2-bit codes, value s*c + b                                   */
-    TILE_A4,  /* affine, 3- and 4-bit codes                                                */
-    TILE_A8,  /* affine, 5-, 6- and 8-bit codes                                            */
-    TILE_E4,  /* mxfp4: E2M1 codes, E8M0 scale                                             */
-    TILE_B16, /* bfloat16; also mxfp8 and nvfp4, whose values are exact in it (checked)    */
-    TILE_F32  /* float32; also float16                                                     */
+    TILE_A2,  /* affine, 1- and 2-bit codes, value s*c + b */
+    TILE_A4,  /* affine, 3- and 4-bit codes */
+    TILE_A8,  /* affine, 5-, 6- and 8-bit codes */
+    TILE_E4,  /* mxfp4: E2M1 codes, E8M0 scale */
+    TILE_B16, /* bfloat16; also mxfp8 and nvfp4, whose values are exact in it (checked) */
+    TILE_F32  /* float32; also float16 */
 } tile_type;
 
 typedef struct tile_matrix {

@@ -34,8 +34,8 @@ static void correct(cost_curve *c, int rows, double seconds)
     double part;
     const int i = bracket(rows, &part);
     const double now = read_curve(c, rows);
-    if (seconds > OUTLIER * now)
-        seconds = OUTLIER * now; /* the machine was busy with something else */
+    /* the machine was busy with something else */
+    if (seconds > OUTLIER * now) seconds = OUTLIER * now;
     const double error = COST_WEIGHT * (seconds - now);
     c->seconds[i] += (1 - part) * error;
     if (i + 1 < COST_POINTS) c->seconds[i + 1] += part * error;

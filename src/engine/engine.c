@@ -86,8 +86,8 @@ status engine_start(engine **out, const engine_options *o, error *e)
 
 void engine_stop(engine *g)
 {
-    queue_close(
-        g->inbox); /* before the flag: nothing can be posted that the thread would not see */
+    /* before the flag: nothing can be posted that the thread would not see */
+    queue_close(g->inbox);
     atomic_store(&g->stopping, true);
     queue_wake(g->inbox);
     pthread_join(g->thread, NULL);

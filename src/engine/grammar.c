@@ -399,8 +399,8 @@ static void begin_state(grammar *g)
     g->accepting = false;
 }
 
-/* Which nodes lead to the end of their rule: what follows is mostly built first, so few rounds do.
- */
+/* Which nodes lead to the end of their rule: what follows is mostly built first, so few rounds
+ * do. */
 static bool every_rule_ends(grammar *g, int start)
 {
     const int *rules = g->rules.ptr;

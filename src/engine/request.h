@@ -86,8 +86,8 @@ typedef struct request request;
  * back. */
 typedef void request_wake(void *arg, void *owner);
 
-/* Copies all of `p` but score and constraint; the latter is freed with the request, on failure too.
- */
+/* Copies all of `p` but score and constraint; the latter is freed with the request, on failure
+ * too. */
 status request_new(request **out, const request_params *p, void *owner, error *e);
 const request_params *request_get_params(const request *r);
 

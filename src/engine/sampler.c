@@ -1,7 +1,7 @@
 /* sampler.c - penalties, truncation and the position-keyed draw.
  *
- * All arithmetic beyond the logits is in f64, so a pick is the same on every
- * machine. Nothing is allocated per pick. */
+ * All arithmetic beyond the logits is in f64, so a pick is the same on every machine. Nothing is
+ * allocated per pick. */
 #include <math.h>
 #include "base/f64.h"
 #include "base/mem.h"

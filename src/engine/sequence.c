@@ -209,8 +209,8 @@ void sequence_end(sequence *s, request_finish finish)
     if (!s->admitted_ns) u->queue_s = (double)(now - s->submitted_ns) * 1e-9;
     else if (!s->first_ns) u->prefill_s = (double)(now - s->admitted_ns) * 1e-9;
     else u->decode_s = (double)(now - s->first_ns) * 1e-9;
-    /* The clock counts what the table of costs knows nothing of: other work of this machine, too.
-     */
+    /* The clock counts what the table of costs knows nothing of: other work of this machine,
+     * too. */
     if (s->spent_s > 0) u->plain_s = u->decode_s * s->plain_s / s->spent_s;
 }
 

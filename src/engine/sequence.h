@@ -15,8 +15,8 @@
 typedef struct seat {
     state *state;
     draft_state *draft; /* NULL without a drafter */
-    float
-        *taps; /* [REQUEST_MAX_BLOCK, tap_width] committed rows that the drafter has not got yet */
+    /* [REQUEST_MAX_BLOCK, tap_width] committed rows that the drafter has not got yet */
+    float *taps;
     int n_taps;
     bool dozing; /* the drafter's context is let go: it begins anew with the rows of taps */
     bool taken;
@@ -72,8 +72,8 @@ status sequence_new(sequence **out, request *r, int choice, const workbench *w, 
 void sequence_free(sequence *s);
 /* Sequences of one request share a new fork. */
 status sequence_share_fork(sequence *list, error *e);
-void sequence_drop_snapshot(
-    fork *f); /* the choices that have not begun run the prompt themselves */
+/* The choices that have not begun run the prompt themselves. */
+void sequence_drop_snapshot(fork *f);
 
 static inline bool sequence_prefills(const sequence *s)
 {

@@ -11,11 +11,12 @@
 #define INCOME 0.016
 #define OPENING 1.7
 enum {
-    CAP = 16,        /* of a purse, in worst cases; */
-    LOAN = 3,        /* of what it borrows, */
-    BANK_CAP = 64,   /* of the bank */
-    USUAL_BLOCK = 5, /* rows whose worst case that is: of a trial, the first block and the most of a
-                        request that has not shown that it can use more */
+    CAP = 16,      /* of a purse, in worst cases; */
+    LOAN = 3,      /* of what it borrows, */
+    BANK_CAP = 64, /* of the bank */
+    /* rows whose worst case that is: of a trial, the first block and the most of a request that has
+     * not shown that it can use more */
+    USUAL_BLOCK = 5,
     TRIAL_AFTER = 4, /* plain steps in a row */
     PLAIN_AFTER = 64 /* drafted steps in a row */
 };

@@ -66,8 +66,8 @@ void wager_init(wager *w, wager_bank *bank);
 /* The sequence has ended: what it has not lost goes back. */
 void wager_end(wager *w);
 
-/* Chooses list[i]->block for all; `others`: rows of the pass that belong to nobody here (prefill).
- */
+/* Chooses list[i]->block for all; `others`: rows of the pass that belong to nobody here
+ * (prefill). */
 void wager_choose(cost *c, wager *const *list, int n, int others, int context);
 /* The step is over: `accepted` drafts of block - 1; `cut`: it ended early, so that the first
  * refused draft tells nothing. The bank's chances learn too, slower. */

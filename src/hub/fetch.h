@@ -48,7 +48,7 @@ void fetch_close(fetch *f);
  * away. E_IO: no connection, or it broke; reply->transient tells whether to try again. What begin
  * and body return is passed on. */
 status fetch_run(fetch *f, const fetch_request *q, fetch_reply *r, error *e);
-/* A path with all but letters, digits and -._~ escaped; slashes too unless `keep_slash`. E_LIMIT.
- */
+/* A path with all but letters, digits and -._~ escaped; slashes too unless `keep_slash`.
+ * E_LIMIT. */
 status fetch_escape(str path, bool keep_slash, char *out, size_t cap, error *e);
 #endif

@@ -104,8 +104,8 @@ static status open_drafter(drafter *d, const king *k, compute *c, const load_opt
     const drafter_config *dc = &d->config;
     const compute_mode mode = o->mode;
     TRY(check(d, k, e));
-    /* A position takes the place of the one a ring earlier: no row of the block sees that far back.
-     */
+    /* A position takes the place of the one a ring earlier: no row of the block sees that far
+     * back. */
     const int live = dc->window - 1 + dc->block;
     d->ring = (live + KV_PAGE - 1) / KV_PAGE;
     TRY(compute_kv_layout(&d->layout, mode == COMPUTE_F32 ? KV_F32 : KV_F16, dc->n_layer,

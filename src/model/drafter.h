@@ -1,5 +1,5 @@
-/* drafter.h - DFlash 2: proposes the next tokens of a block in one non-causal pass over [anchor,
- * mask, mask, ...].
+/* drafter.h - DFlash 2: proposes the next tokens of a block in one non-causal pass over
+ * [anchor, mask, mask, ...].
  *
  * Its context is one row per committed token, projected from the king's taps; a ring of the last
  * window-1 rows suffices. It can only cost or gain speed: the king checks every token. Formulas:
@@ -24,13 +24,13 @@ const load_report *drafter_load_report(const drafter *d);
 /* ---- context of one sequence ---- */
 status drafter_state_new(draft_state **out, const drafter *d, error *e);
 void drafter_state_free(draft_state *s);
-void drafter_state_reset(draft_state *s,
-                         int pos);           /* empty context whose next row stands at `pos` */
+/* An empty context whose next row stands at `pos`. */
+void drafter_state_reset(draft_state *s, int pos);
 int drafter_state_len(const draft_state *s); /* next absolute position */
 size_t drafter_state_bytes(const drafter *d);
 void drafter_state_copy(draft_state *to, const draft_state *from); /* states of the same drafter */
-/* A context as bytes for a disk tier; read checks every size and empties the context when it fails.
- */
+/* A context as bytes for a disk tier; read checks every size and empties the context when it
+ * fails. */
 uint64_t drafter_state_file_bytes(const draft_state *s); /* that write puts */
 status drafter_state_write(const draft_state *s, state_put_fn *put, void *arg, error *e);
 status drafter_state_read(draft_state *s, state_get_fn *get, void *arg, error *e);

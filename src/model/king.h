@@ -45,8 +45,8 @@ typedef struct king_job {
 typedef struct king_hook {
     void (*hidden)(void *arg, int layer, const float *h, int rows);
     void *arg;
-    int layers; /* 0: all; else the pass skips those behind so many: for timing, its results are
-                   void */
+    /* 0: all; else the pass skips those behind so many: for timing, its results are void */
+    int layers;
 } king_hook;
 void king_forward(const king *k, compute *c, king_work *w, king_job *jobs, int n_jobs,
                   const king_hook *hook);

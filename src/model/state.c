@@ -131,11 +131,11 @@ struct state {
     kv_pool *pool;
     uint8_t **pages; /* [max_pages]; outside a pass exactly those that positions 0..len-1 need */
     int n_pages, max_pages, max_positions;
-    int len;     /* committed positions */
-    int pending; /* rows of the last provisional pass that belong to the sequence, not applied yet
-                  */
-    int tape;    /* which of the two tapes holds them */
-    int rows;    /* of the pass that has begun, else 0 */
+    int len; /* committed positions */
+    /* rows of the last provisional pass that belong to the sequence, not applied yet */
+    int pending;
+    int tape; /* which of the two tapes holds them */
+    int rows; /* of the pass that has begun, else 0 */
     row_kind kind;
     bool passed; /* its layers have run */
     float *memory;

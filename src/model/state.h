@@ -39,8 +39,8 @@ status state_begin(state *s, int rows, row_kind kind, error *e);
  * takes begin back. */
 void state_commit(state *s, int keep);
 
-/* A snapshot holds the committed rows; cheap to restore into any state of the same king and pool.
- */
+/* A snapshot holds the committed rows; cheap to restore into any state of the same king and
+ * pool. */
 status state_snapshot(state *s, compute *c, snap **out, error *e); /* applies pending rows first */
 status state_restore(state *s, const snap *p, error *e);
 void state_snap_free(snap *p);
@@ -58,20 +58,21 @@ uint64_t state_snap_file_bytes(const snap *p); /* that write puts */
 status state_snap_room(snap **out, const king_config *kc, kv_pool *kv, int len, error *e);
 status state_snap_fill(snap *p, state_get_fn *get, void *arg, error *e);
 
-/* Values for tests and capture of model layer `layer`, pending rows applied: [n_v_head, v_dim,
- * k_dim] and [taps-1, channels], valid until the next pass; keys (roped) or values [n_kv_head, len,
- * head_dim]. */
+/* Values for tests and capture of model layer `layer`, pending rows applied:
+ * recurrent [n_v_head, v_dim, k_dim] and conv [taps-1, channels], valid until the next pass;
+ * keys (roped) or values [n_kv_head, len, head_dim]. */
 void state_peek_gdn(state *s, compute *c, int layer, const float **recurrent, const float **conv);
 void state_peek_kv(const state *s, int layer, bool values, float *out);
 
-/* ---- for the layers of a pass, between state_begin and state_commit ----
- * `gdn` counts gated delta net layers; each of its functions is called once per pass and layer, in
- * this order. */
+/* ---- for the layers of a pass, between state_begin and state_commit ---- */
+
+/* `gdn` counts gated delta net layers; each of these functions is called once per pass and layer,
+ * in this order. */
 gdn_shape state_gdn_shape(const king_config *kc);
-conv_job state_conv_job(state *s, int gdn,
-                        int row); /* row: where this sequence begins in the pass */
-void state_conv_keep(state *s, int gdn,
-                     const float *x); /* x: its conv input rows [rows, channels] */
+/* row: where this sequence begins in the pass. */
+conv_job state_conv_job(state *s, int gdn, int row);
+/* x: its conv input rows [rows, channels]. */
+void state_conv_keep(state *s, int gdn, const float *x);
 gdn_job state_gdn_job(state *s, int gdn, int row);
 attn_job state_attn_job(const state *s, int row);
 kv_pool *state_pool(const state *s);

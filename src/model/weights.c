@@ -80,8 +80,8 @@ typedef struct fill {
     uint8_t *region; /* where tiles go, or NULL: to the sink */
     weights_sink *sink;
     void *sink_arg;
-    int piece, pieces; /* each worker fills this part of its own share, so its strips stay on its
-                          own node */
+    /* each worker fills this part of its own share, so its strips stay on its own node */
+    int piece, pieces;
     fill_worker *workers;
 } fill;
 

@@ -37,8 +37,8 @@ typedef struct weights {
 
 void weights_init(weights *w);
 void weights_free(weights *w);
-/* Plans the matrix of module `path`; *to is filled now except for the data, which loading brings.
- */
+/* Plans the matrix of module `path`; *to is filled now except for the data, which loading
+ * brings. */
 status weights_matrix(weights *w, const pack *p, const char *path, int64_t out, int64_t in,
                       compute_mode mode, linear *to, error *e);
 /* Values that are no matrix, as f32, valid until weights_free. */

@@ -230,8 +230,8 @@ static status bad_type(const pack *p, const tensor *t, const char *want, error *
                      shards_where(&p->shards, t, where, sizeof where), dtype_name(t->type), want);
 }
 
-/* Format of a packed matrix from its tensors: the input width is known, so bits and group follow.
- */
+/* Format of a packed matrix from its tensors: the input width is known, so bits and group
+ * follow. */
 static status solve_format(const pack *p, matrix *m, error *e)
 {
     const tensor *w = m->weight, *s = m->scales;
@@ -277,8 +277,8 @@ static status check_biases(const pack *p, const matrix *m, error *e)
     return want_shape(p, b, m->out, m->scales->shape[1], e);
 }
 
-/* What config.json says of a module must be what its tensors show. For drafters it is a hint only.
- */
+/* What config.json says of a module must be what its tensors show. For drafters it is a hint
+ * only. */
 static status check_against_config(const pack *p, const matrix *m, error *e)
 {
     if (p->config.kind == PACK_DRAFTER || !p->config.quant.present) return OK;

@@ -232,8 +232,8 @@ static int ceil_log2(float x)
     const double above =
         (double)dtype_f32_from_bits((dtype_f32_to_bits(x) & 0x7fffffu) | 0x3f800000u) - 1.0;
     const double log2e = 1.4426950408889634;
-    const double fraction =
-        (above - 0.5 * above * above) * log2e; /* exact enough where it counts */
+    /* exact enough where it counts */
+    const double fraction = (above - 0.5 * above * above) * log2e;
     if (above > 0x1p-10) return exponent + 1;
     return (float)(exponent + fraction) > (float)exponent ? exponent + 1 : exponent;
 }

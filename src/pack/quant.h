@@ -1,11 +1,14 @@
 /* quant.h - the arithmetic of MLX's quantized weights, both directions.
  *
  * A row of `in` weights is stored as `in` codes of `bits` bits, a scale for each `group` of
- * consecutive weights and, in affine mode, a bias per group. Codes: seen as a little-endian bit
- * string, code k is bits [bits*k, bits*k + bits). affine         w = scale * code + bias scale and
- * bias are F16, BF16 or F32; the scale may be negative mxfp4, mxfp8   w = element(code) * 2^(s-127)
- * s is a byte nvfp4          w = element(code) * e4m3(s)    s is a byte, its sign counts Decoding
- * and encoding give the same bits as mlx 0.32.4 on a CPU. */
+ * consecutive weights and, in affine mode, a bias per group. Seen as a little-endian bit string,
+ * code k of a row is bits [bits*k, bits*k + bits).
+ *
+ *   affine        w = scale * code + bias       both F16, BF16 or F32; the scale may be negative
+ *   mxfp4, mxfp8  w = element(code) * 2^(s-127) s is a byte
+ *   nvfp4         w = element(code) * e4m3(s)   s is a byte, its sign counts
+ *
+ * Decoding and encoding give the same bits as mlx 0.32.4 on a CPU. */
 #ifndef PACK_QUANT_H
 #define PACK_QUANT_H
 #include "pack/tensor.h"

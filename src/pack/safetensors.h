@@ -1,10 +1,10 @@
 /* safetensors.h - reading and writing one .safetensors file.
  *
- * Layout (huggingface/safetensors, format page): u64 header length, JSON header {name: {dtype,
- * shape, data_offsets}}, data. The reader believes nothing: header length, depth, name length,
- * duplicate names, types, shape products, ranges, overlaps, gaps and trailing bytes are all
- * checked, so that a tensor it hands out lies in the file and has exactly the bytes its shape
- * needs. */
+ * Layout (huggingface/safetensors, format page): u64 header length, JSON header
+ * {name: {dtype, shape, data_offsets}}, data. The reader believes nothing: header length, depth,
+ * name length, duplicate names, types, shape products, ranges, overlaps, gaps and trailing bytes
+ * are all checked, so that a tensor it hands out lies in the file and has exactly the bytes its
+ * shape needs. */
 #ifndef PACK_SAFETENSORS_H
 #define PACK_SAFETENSORS_H
 #include "base/arena.h"

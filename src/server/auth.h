@@ -30,7 +30,7 @@ void auth_close(auth *a);
 status auth_reload(auth *a, error *e);
 /* 0, 401 or 403. `open_route`: needs no key. */
 int auth_check(const auth *a, const http_conn *c, bool open_route);
-/* Header lines for the answer to this request's Origin; "" when it has none or it is not allowed.
- */
+/* Header lines for the answer to this request's Origin; "" when it has none or it is not
+ * allowed. */
 void auth_cors(const auth *a, const http_conn *c, char *lines, size_t cap);
 #endif

@@ -311,8 +311,8 @@ static void rename_param(const call *c, api_error *e)
     if (field) snprintf(e->param, sizeof e->param, "%s", field);
 }
 
-/* A prompt that fills the context has its own error, which clients read to shorten their history.
- */
+/* A prompt that fills the context has its own error, which clients read to shorten their
+ * history. */
 static bool refuse_submit(const call *c, ingot_status s, const ingot_error *from, api_error *e)
 {
     *e = call_error_of(s, from);

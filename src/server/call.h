@@ -99,8 +99,8 @@ struct call {
 
 void call_init(call *c, const dialect *d, const service *s, const char *id_prefix);
 void call_free(call *c); /* releases the requests */
-/* Parses the body, fills defaults, submits every prompt. On false nothing runs and e is the answer.
- */
+/* Parses the body, fills defaults, submits every prompt. On false nothing runs and e is the
+ * answer. */
 bool call_start(call *c, str body, api_error *e);
 /* Takes every event that is there; *out receives stream bytes when streaming. False: an engine
  * error ended the call (e filled). */

@@ -285,8 +285,8 @@ static void start_body(http_conn *c)
     if (expect.ptr && !c->request.http10 && !c->refused && (chunked || c->left > 0))
         evbuffer_add_printf(output(c), "HTTP/1.1 100 Continue\r\n\r\n");
     c->state = chunked ? CONN_CHUNK : CONN_BODY;
-    if (expect.ptr &&
-        c->refused) { /* the client may or may not send its body now: answer and close */
+    /* the client may or may not send its body now: answer and close */
+    if (expect.ptr && c->refused) {
         c->close_after = true;
         c->state = CONN_BODY;
         c->left = 0;

@@ -47,11 +47,11 @@ typedef struct http_handler {
     void (*refusal)(void *arg, int status, const char *message, buf *body);
 } http_handler;
 
-status http_open(http **out, const http_options *o, const http_handler *handler,
-                 error *e); /* listens */
-void http_run(http *h);     /* until http_stop */
-void http_stop(http *h);    /* any thread */
-void http_close(http *h);   /* after the loop: closes every connection */
+/* Listens. */
+status http_open(http **out, const http_options *o, const http_handler *handler, error *e);
+void http_run(http *h);   /* until http_stop */
+void http_stop(http *h);  /* any thread */
+void http_close(http *h); /* after the loop: closes every connection */
 int http_port(const http *h);
 int http_connections(const http *h);
 bool http_all_sent(const http *h); /* no connection has bytes waiting to be taken */
@@ -68,8 +68,8 @@ status http_on_signal(http *h, int number, void (*fn)(void *arg, int number), vo
 /* ---- the request; strings live until its answer is complete ---- */
 str http_method(const http_conn *c);
 str http_path(const http_conn *c); /* without query, not decoded */
-str http_header(const http_conn *c,
-                const char *name);           /* first of that name, trimmed; ptr NULL when absent */
+/* The first of that name, trimmed; ptr NULL when absent. */
+str http_header(const http_conn *c, const char *name);
 void http_take_body(http_conn *c, buf *out); /* moves it to the caller, who frees it */
 int http_refused(const http_conn *c);        /* the status that `head` returned */
 void http_set_user(http_conn *c, void *user);
@@ -77,8 +77,8 @@ void *http_user(const http_conn *c);
 
 /* ---- the answer; `headers` is complete lines, each ending CRLF, or NULL ---- */
 void http_reply(http_conn *c, int status_code, const char *headers, const char *type, str body);
-void http_begin(http_conn *c, int status_code, const char *headers,
-                const char *type); /* a body of unknown length */
+/* A body of unknown length. */
+void http_begin(http_conn *c, int status_code, const char *headers, const char *type);
 void http_put(http_conn *c, str bytes);
 void http_end(http_conn *c);
 void http_end_close(http_conn *c);            /* the same, and closes once everything is sent */

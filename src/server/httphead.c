@@ -47,8 +47,8 @@ static const char *parse_request_line(httphead *h, str text, int *code)
         return "this server speaks HTTP/1.1 and 1.0";
     }
     h->http10 = str_eq(version, STR("HTTP/1.0"));
-    if (str_starts(target,
-                   STR("http://"))) { /* absolute form: the host is in the Host header too */
+    /* absolute form: the host is in the Host header too */
+    if (str_starts(target, STR("http://"))) {
         const size_t slash = str_find(str_sub(target, 7, target.len), STR("/"));
         target = slash == STR_NONE ? STR("/") : str_sub(target, 7 + slash, target.len);
     }

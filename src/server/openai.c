@@ -540,8 +540,8 @@ static void openai_end(call *c, buf *out)
 
 /* ---- the old completions ---- */
 
-/* Parallel lists instead of one list of objects; made from the elements kept for the newer shape.
- */
+/* Parallel lists instead of one list of objects; made from the elements kept for the newer
+ * shape. */
 static void write_old_logprobs(jsonw *w, const choice *k, size_t text_offset)
 {
     buf list;

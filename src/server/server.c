@@ -169,8 +169,8 @@ static void observe(exchange *x)
         metrics_observe(&x->s->metrics.per_token_s, u.decode_s / u.decoded_tokens);
 }
 
-/* The status line is long gone: the error is an event, and the stream ends without a normal finish.
- */
+/* The status line is long gone: the error is an event, and the stream ends without a normal
+ * finish. */
 static void fail_stream(exchange *x, const api_error *e)
 {
     const dialect *d = x->route->dialect;
@@ -245,8 +245,8 @@ static void pump(exchange *x)
 {
     call *c = x->c;
     api_error e;
-    if (c->stream && http_pending(x->conn) > HIGH_WATER)
-        return; /* goes on when the client has taken some */
+    /* goes on when the client has taken some */
+    if (c->stream && http_pending(x->conn) > HIGH_WATER) return;
     buf_clear(&x->out);
     bool good = call_drain(c, &x->out, &e);
     if (good && !x->first_seen && has_text(c)) {

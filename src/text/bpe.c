@@ -162,8 +162,8 @@ static status work_grow(bpe_work *w, size_t n, error *e)
     while (cap < n) cap *= 2;
     struct bpe_part *parts = mem_resize(w->parts, cap * sizeof *parts);
     if (parts) w->parts = parts;
-    uint64_t *heap = mem_resize(
-        w->heap, 2 * cap * sizeof *heap); /* n - 1 at first; a merge takes one and adds two */
+    /* n - 1 at first; a merge takes one and adds two */
+    uint64_t *heap = mem_resize(w->heap, 2 * cap * sizeof *heap);
     if (heap) w->heap = heap;
     if (!parts || !heap)
         return error_set(e, E_NOMEM, "text: out of memory for a piece of %zu bytes", n);

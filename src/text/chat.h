@@ -39,8 +39,8 @@ typedef struct chat_options {
      * else is E_ARG. */
     str effort;
     bool no_generation_prompt;
-    const json_node
-        *kwargs;   /* object of further variables (chat_template_kwargs) or NULL; they win */
+    /* object of further variables (chat_template_kwargs) or NULL; they win */
+    const json_node *kwargs;
     int64_t now_s; /* see template_render; 0 reads the clock */
 } chat_options;
 

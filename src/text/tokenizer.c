@@ -154,8 +154,8 @@ static status read_entry(tokenizer *t, str key, const json_node *value, buf *byt
         return error_set(e, E_FORMAT, "found id %lld, want 0 to %d", (long long)id, BPE_MAX_ID);
     const status s = to_bytes(bytes, key, e);
     const added_token *same = s == E_UNSUPPORTED ? added_by_text(&t->added, key) : NULL;
-    if (same && same->id == id)
-        return OK; /* an added token that is listed here too; its bytes are its text */
+    /* an added token that is listed here too; its bytes are its text */
+    if (same && same->id == id) return OK;
     return s ? s : bpe_add(&t->bpe, (int32_t)id, buf_view(bytes), e);
 }
 
@@ -206,8 +206,8 @@ static status read_merges(tokenizer *t, const json_node *merges, buf bytes[2], e
     return OK;
 }
 
-/* Options that would change what encoding gives; the others only matter when a byte has no entry.
- */
+/* Options that would change what encoding gives; the others only matter when a byte has no
+ * entry. */
 static status check_model_options(const json_node *model, error *e)
 {
     static const char *const affixes[] = { "continuing_subword_prefix", "end_of_word_suffix" };

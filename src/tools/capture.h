@@ -1,13 +1,19 @@
 /* capture.h - runs token sequences through a king and stores logits and hidden states: the material
  * of every comparison.
  *
- * Result, a safetensors file: for sequence i `seq{i}.tokens` I32 [rows]; `seq{i}.logits` F32 [rows,
- * n_vocab] (last: [1, n_vocab]); or, for the N largest, `seq{i}.top_ids` I32 and
- * `seq{i}.top_logits` F32 [rows, N] by (logit descending, id ascending) with `seq{i}.lse` F64
- * [rows], the natural log-sum-exp over the whole vocabulary, so that the tail's mass is known;
- * where the king wrote the end itself, `seq{i}.answer` I32 [1], its first token of it;
- * `seq{i}.hidden.{layer}` F32 [rows, n_embd], the residual stream at the output of that 0-based
- * layer. Rows are written as they are made; nothing but one chunk is held in memory. */
+ * Result, a safetensors file. Sequence i has
+ *
+ *   seq{i}.tokens          I32 [rows]
+ *   seq{i}.logits          F32 [rows, n_vocab]; of the last row alone [1, n_vocab]; or, instead,
+ *   seq{i}.top_ids         I32 [rows, N], the N largest by (logit descending, id ascending), with
+ *   seq{i}.top_logits      F32 [rows, N], and
+ *   seq{i}.lse             F64 [rows], the natural log-sum-exp over the whole vocabulary, so that
+ *                          the tail's mass is known
+ *   seq{i}.answer          I32 [1], the first token that the king wrote, where it wrote the end
+ *   seq{i}.hidden.{layer}  F32 [rows, n_embd], the residual stream at the output of that 0-based
+ *                          layer
+ *
+ * Rows are written as they are made; nothing but one chunk is held in memory. */
 #ifndef TOOLS_CAPTURE_H
 #define TOOLS_CAPTURE_H
 #include "tools/runner.h"

@@ -2,8 +2,8 @@
  *
  * Opening (pack_open) has already checked names, shapes, formats and the rotation contract. Here
  * the data are looked at: values that are not finite, king biases that are not the negated scales,
- * codes of value 3; and the text files: tokenizer, template, stop tokens; the manifest,
- * if there is one; and whether a drafter fits. */
+ * codes of value 3; and the text files: tokenizer, template, stop tokens; the manifest, if there is
+ * one; and whether a drafter fits. */
 #ifndef TOOLS_DOCTOR_H
 #define TOOLS_DOCTOR_H
 #include "base/buf.h"
@@ -11,8 +11,8 @@
 
 typedef struct doctor_report {
     int faults; /* lines added to `lines` that begin with "fault: "; at most DOCTOR_MAX_FAULTS */
-    int64_t
-        code3; /* ternary codes of value 3, which stand for +2d: legal, and met in no known king */
+    /* ternary codes of value 3, which stand for +2d: legal, and met in no known king */
+    int64_t code3;
     int64_t weights; /* matrix elements looked at */
     buf lines;       /* one finding a line */
 } doctor_report;

@@ -589,8 +589,8 @@ static status summarise(const fidelity *f, summary *s, error *e)
     if (s->rows == 0) return error_set(e, E_ARG, "eval kl: no rows to report");
     s->sorted = mem_array(s->rows, sizeof *s->sorted);
     if (!s->sorted) return error_set(e, E_NOMEM, "fidelity: out of memory");
-    qsort(f->sequences, (size_t)f->n, sizeof *f->sequences,
-          by_index); /* shards may have come in any order */
+    /* shards may have come in any order */
+    qsort(f->sequences, (size_t)f->n, sizeof *f->sequences, by_index);
     double sum = 0;
     size_t at = 0;
     for (int i = 0; i < f->n; i++) {

@@ -1,12 +1,18 @@
 /* fidelity.h - how close a king is to its teacher: KL divergence, hidden-state distance,
  * perplexity.
  *
- * Definitions (natural logarithm, whole vocabulary, temperature 1; f64 sums with ids ascending, so
- * that two machines agree to the last bit): p, q = softmax of the teacher's and the king's logits
- * l, m of the same row; KL = sum_v p_v (l_v - m_v) - (lse l - lse m);      hidden distance = |h -
- * h*|_2 / |h*|_2 of the residual stream. Against a capture that kept the N largest logits only, the
- * rest of the vocabulary counts as one outcome on both sides: KL = sum_top p (ln p - ln q) + P ln(P
- * / Q),  P = 1 - sum_top p,  Q = 1 - sum_top q: a lower bound of the full KL. */
+ * With p and q the softmax of the teacher's logits l and the king's logits m of the same row, h*
+ * and h their residual streams:
+ *
+ *   KL               sum_v p_v (l_v - m_v) - (lse l - lse m)
+ *   hidden distance  |h - h*|_2 / |h*|_2
+ *
+ * Natural logarithm, whole vocabulary, temperature 1; f64 sums with ids ascending, so that two
+ * machines agree to the last bit. Against a capture that kept the N largest logits only, the rest
+ * of the vocabulary counts as one outcome on both sides, which gives a lower bound of the full KL:
+ *
+ *   KL               sum_top p (ln p - ln q) + P ln(P / Q)
+ *                    with P = 1 - sum_top p, Q = 1 - sum_top q */
 #ifndef TOOLS_FIDELITY_H
 #define TOOLS_FIDELITY_H
 #include "base/buf.h"
@@ -46,8 +52,8 @@ status fidelity_kl(const fidelity_options *o, fidelity *out, error *e);
 void fidelity_free(fidelity *f);
 /* Shards as plain files: JSON, doubles that read back to the same bits. */
 status fidelity_write(const fidelity *f, const char *path, error *e);
-status fidelity_read(fidelity *f, const char *path,
-                     error *e); /* adds to what f holds: shards merge */
+/* Adds to what f holds: shards merge. */
+status fidelity_read(fidelity *f, const char *path, error *e);
 /* Mean, median, p95, p99, max of KL, top-1 agreement, distance per layer (mean of ratios, ratio of
  * means). */
 status fidelity_report(const fidelity *f, bool json, buf *out, error *e);

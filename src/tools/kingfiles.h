@@ -10,10 +10,11 @@ enum { KINGFILES_DENSE = -1, KINGFILES_MAX_WIDTHS = 8 };
 typedef struct kingfiles {
     const king_config *king;
     const plan *plan;
-    const int *block; /* [plan->count]; Hadamard block of a packed matrix, 0: packed, not rotated;
-                         KINGFILES_DENSE: not packed */
-    int rotation;     /* the block of those that are rotated */
-    int32_t eos;      /* -1: not known, and not written */
+    /* [plan->count]; Hadamard block of a packed matrix, 0: packed, not rotated; KINGFILES_DENSE:
+     * not packed */
+    const int *block;
+    int rotation; /* the block of those that are rotated */
+    int32_t eos;  /* -1: not known, and not written */
     int n_width;
     int64_t width[KINGFILES_MAX_WIDTHS];
     const float *signs[KINGFILES_MAX_WIDTHS]; /* [width], each 1 or -1 */

@@ -1,5 +1,6 @@
 /* manifest.h - the manifest that published packs carry: `files.json`, an object of
- * path: {"sha256": 64 hexadecimal digits, "size": bytes}.
+ *
+ *   path: {"sha256": 64 hexadecimal digits, "size": bytes}
  *
  * What the files of a model hold is compared with it. Files that the program does not read (cards,
  * pictures, scripts) may be missing, and may differ: copies of a pack have cards of their own. */

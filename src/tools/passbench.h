@@ -6,8 +6,8 @@
  * depend on what they are.
  *
  * Everything is measured in turns (one of each, then again), so that a busy machine disturbs all
- * alike; reported are the median and the spread (largest - smallest, over the median) of the turns.
- */
+ * alike; reported are the median and the spread (largest - smallest, over the median) of the
+ * turns. */
 #ifndef TOOLS_PASSBENCH_H
 #define TOOLS_PASSBENCH_H
 #include "model/king.h"
@@ -21,8 +21,8 @@ typedef struct passbench_options {
     const char *kv_type;                    /* f16, f32, q8; NULL: f16 */
     bool rows, prefill, decode;             /* what to measure; the read bandwidth always is */
     int lengths[PASSBENCH_MOST], n_lengths; /* prompt tokens of a prefill */
-    int depths[PASSBENCH_MOST],
-        n_depths; /* positions before a decode; what the model cannot hold is left out */
+    /* positions before a decode; what the model cannot hold is left out */
+    int depths[PASSBENCH_MOST], n_depths;
     runner_progress *progress;
     runner_tiles tiles;
     void *progress_arg;

@@ -24,8 +24,8 @@ typedef struct quantize_options {
 
 typedef struct quantize_report {
     int quantized; /* matrices */
-    int dense;     /* matrices left as they are: not asked for, or a width the group does not divide
-                    */
+    /* matrices left as they are: not asked for, or a width the group does not divide */
+    int dense;
     char indivisible[PLAN_MAX_NAME];    /* the first of the latter; empty: none */
     uint64_t bytes_before, bytes_after; /* of all tensors */
 } quantize_report;

@@ -55,8 +55,8 @@ typedef struct runner {
 
 /* How a king is loaded with these; `progress` gets "loading king". */
 load_options runner_loading(compute_mode mode, const runner_tiles *tiles, runner_watch *watch);
-status runner_open(runner *r, const runner_options *o,
-                   error *e); /* after a failure too: runner_close */
+/* After a failure too: runner_close. */
+status runner_open(runner *r, const runner_options *o, error *e);
 void runner_close(runner *r);
 /* The instruction sets that `cpu` may name, on whatever machine: "ref, avx2, ...". */
 enum { RUNNER_KNOWN_CPUS = COMPUTE_KNOWN_TIERS };

@@ -62,8 +62,8 @@ typedef struct key {
     int *value;
 } key;
 
-/* Reads the keys and refuses others: a misspelt one would silently mean the size of the 27B shape.
- */
+/* Reads the keys and refuses others: a misspelt one would silently mean the size of the 27B
+ * shape. */
 static status read_ints(fields f, const key *keys, size_t n, error *e)
 {
     static const char *const others[] = { "kind", "rope_theta", "target_layer_ids" };

@@ -121,8 +121,8 @@ status tokenmeta_write(gguf_writer *w, const char *folder, int n_vocab, const ge
         put_tokens(w, tokens, n_vocab);
         s = put_merges(w, json_get(json_get(root, "model"), "merges"), path, e);
     }
-    if (!s &&
-        g->n_eos) { /* the last one named is that of generation_config.json: the end of a turn */
+    /* the last one named is that of generation_config.json: the end of a turn */
+    if (!s && g->n_eos) {
         gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)g->eos[g->n_eos - 1]);
     }
     if (!s && g->bos >= 0) gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)g->bos);

@@ -1,10 +1,10 @@
 /* twin.h - how a king lies in its GGUF twin: names of tensors, the order of value heads, and their
  * decay.
  *
- * A pack keeps value heads grouped by their key head (v = k * rep + r), GGUF tiled (v = r * nk +
- * k), so that the key head of v is v mod nk. Whole rows move, with their blocks and scales; query
- * and key rows stay. The columns of ssm_out stay grouped in a rotated file, for the rotation mixes
- * them (metadata prism.hadamard.gdn_v_grouped). */
+ * A pack keeps value heads grouped by their key head (v = k * rep + r), GGUF keeps them tiled
+ * (v = r * nk + k), so that the key head of v is v mod nk. Whole rows move, with their blocks and
+ * scales; query and key rows stay. The columns of ssm_out stay grouped in a rotated file, for the
+ * rotation mixes them (metadata prism.hadamard.gdn_v_grouped). */
 #ifndef TOOLS_TWIN_H
 #define TOOLS_TWIN_H
 #include "pack/plan.h"

@@ -135,8 +135,8 @@ TEST(plain_mxfp4_tied)
     pack_close(p);
 }
 
-/* Same weights in two layouts. Norms differ by the 1, and the files spell their names differently.
- */
+/* Same weights in two layouts. Norms differ by the 1, and the files spell their names
+ * differently. */
 TEST(upstream_layout_gives_the_same_values)
 {
     pack *a = open_with(PACKS "qwen35-tiny-bf16", NULL);

@@ -89,8 +89,8 @@ static int rows_of(const char *which, const char *all, int *rows)
     return n;
 }
 
-/* Encodes `w` (rounded to `type` first) and compares with the stored tensors; then decodes those.
- */
+/* Encodes `w` (rounded to `type` first) and compares with the stored tensors; then decodes
+ * those. */
 static void check_affine(const golden *g, const char *prefix, quant_format f, dtype type,
                          const tensor *w, const int *rows, int n)
 {

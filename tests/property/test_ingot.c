@@ -176,8 +176,8 @@ TEST(R042_R078_the_block_of_a_request_is_honoured)
         }
         EXPECT(out.usage.blocks[block] > 0);
         EXPECT_INT(out.usage.drafted, rows - out.usage.steps);
-        /* the first token comes from the prompt; each step gives its accepted drafts and one more
-         */
+        /* the first token comes from the prompt; each step gives its accepted drafts and one
+         * more */
         EXPECT_INT(1 + out.usage.steps + out.usage.accepted, out.n);
         for (int at = 0; at < INGOT_MAX_BLOCK; at++) { /* by position: from the steps themselves */
             int drafted = 0, accepted = 0;

@@ -167,8 +167,8 @@ static void step(replay *r, const speculate *p, sequence *s, const trace *t, int
     wager_settle(w, right, s->n_tokens == end);
 }
 
-/* The answer with blocks of `block`, or chosen; the first token comes from the prompt's last row.
- */
+/* The answer with blocks of `block`, or chosen; the first token comes from the prompt's last
+ * row. */
 static void run(replay *r, trace *t, int block)
 {
     error e;
@@ -225,8 +225,8 @@ static bool judge(const kind *k, const char *when, bool learned)
 }
 
 /* All kinds in turns, as a server meets them. What drafts gain in some is not lost in others, but
- * for what one request may borrow to find out: three times all drafts of a block of five refused.
- */
+ * for what one request may borrow to find out: three times all drafts of a block of five
+ * refused. */
 static int check_mixed(kind *kinds, int n, const prices *p)
 {
     static replay all;

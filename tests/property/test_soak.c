@@ -48,8 +48,8 @@ typedef struct client {
 
 /* ---- kinds ---- */
 
-/* The beginning of one of a few texts, or another request and its answer; then an end of its own.
- */
+/* The beginning of one of a few texts, or another request and its answer; then an end of its
+ * own. */
 static void make_kind(kind *k, const kind *before, rng *r)
 {
     rng base = { 1000 + rng_below(r, BASES) };

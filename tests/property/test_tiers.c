@@ -273,8 +273,8 @@ static void attention_of(const cpu_ops *t, kv_type type, int dim)
         int from = 0, to = 350;
         cpu_query q[2][CPU_QUERIES];
         for (int i = 0; i < n; i++) {
-            if (pass % 3 == 0 ||
-                i % 6 == 0) { /* some groups see the same, some queries stand alone */
+            /* some groups see the same, some queries stand alone */
+            if (pass % 3 == 0 || i % 6 == 0) {
                 from = (int)rng_below(&r, 350);
                 to = from + 1 + (int)rng_below(&r, (uint32_t)(350 - from));
             }

@@ -268,8 +268,8 @@ TEST(every_allocation_of_opening_may_fail)
         char folder[512];
         snprintf(folder, sizeof folder, KIT_PACKS "%s", packs[i]);
         status s = E_NOMEM;
-        /* every one of the first 300 and a sample of the many small ones of the parser after them
-         */
+        /* every one of the first 300 and a sample of the many small ones of the parser after
+         * them */
         for (int n = 1; s != OK; n += n < 300 ? 1 : 13) {
             pack *p = NULL;
             error e = { 0 };

@@ -128,8 +128,8 @@ TEST(refuses_what_bfloat16_does_not_hold)
 {
     weights w;
     error e;
-    weights_source(&w, &weight_kinds[16], 4, 256, 1,
-                   false); /* mxfp8: smallest element times smallest scale */
+    /* mxfp8: smallest element times smallest scale */
+    weights_source(&w, &weight_kinds[16], 4, 256, 1, false);
     memset(w.bytes[0], 3, w.weight.bytes);
     memset(w.bytes[1], 0, w.scales.bytes);
     EXPECT_INT(fill(&w, &e), E_UNSUPPORTED);

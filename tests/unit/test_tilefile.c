@@ -230,8 +230,8 @@ TEST(a_file_that_is_not_this_one_is_refused_and_made_again)
     remove_folder();
 }
 
-/* Every byte counts: one that is flipped anywhere in the tiles is found, and its matrix is named.
- */
+/* Every byte counts: one that is flipped anywhere in the tiles is found, and its matrix is
+ * named. */
 TEST(a_flipped_byte_is_found_by_verify)
 {
     error e;

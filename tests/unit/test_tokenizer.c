@@ -62,8 +62,8 @@ TEST(tiny_encodes)
     expect_ids(t, STR("abc"), TOKENIZER_ALL, "257"); /* bc first, then a+bc */
     expect_ids(t, STR("abab"), TOKENIZER_ALL, "256 256");
     expect_ids(t, STR("ab c"), TOKENIZER_ALL, "256 32 99"); /* no merge across the split */
-    expect_ids(t, STR("1ab2"), TOKENIZER_ALL,
-               "49 256 50"); /* what the split leaves out is a piece */
+    /* what the split leaves out is a piece */
+    expect_ids(t, STR("1ab2"), TOKENIZER_ALL, "49 256 50");
     expect_ids(t, STR("\xc3\xa9"), TOKENIZER_ALL, "195 169");
     expect_ids(t, STR("e\xcc\x81"), TOKENIZER_ALL, "195 169");
     tokenizer_close(t);
@@ -168,8 +168,8 @@ TEST(a_single_word_is_no_part_of_one)
     tokenizer_close(t);
 }
 
-/* The reference library finds tokens within white space that another swallowed (checked with it).
- */
+/* The reference library finds tokens within white space that another swallowed (checked with
+ * it). */
 TEST(tokens_of_white_space)
 {
     tokenizer *t =
@@ -398,8 +398,8 @@ TEST(files_that_are_no_json)
     EXPECT(t == NULL);
 }
 
-/* Every allocation of opening and encoding fails once: an error, nothing leaked, nothing half done.
- */
+/* Every allocation of opening and encoding fails once: an error, nothing leaked, nothing half
+ * done. */
 TEST(memory_runs_out)
 {
     const tiny parts = { .added = "[{\"id\":300,\"content\":\"<x>\"},{\"id\":301,\"content\":"
@@ -445,8 +445,8 @@ typedef struct job {
 static void *encode_often(void *arg)
 {
     job *j = arg;
-    static const int32_t want[] = { 628, 11, 323, 579,
-                                    0 }; /* tests/golden/tokenizer/small/decode.jsonl */
+    /* tests/golden/tokenizer/small/decode.jsonl */
+    static const int32_t want[] = { 628, 11, 323, 579, 0 };
     j->same = true;
     for (int i = 0; i < 500; i++) {
         tokenizer_ids ids = { 0 };

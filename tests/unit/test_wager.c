@@ -196,8 +196,8 @@ TEST(several_sequences_share_the_rows)
 }
 
 /* Many short requests whose drafts are wrong lose no more than one long one: what one has lost the
- * next has not. A request that follows good ones may spend what they left, and gives back the rest.
- */
+ * next has not. A request that follows good ones may spend what they left, and gives back the
+ * rest. */
 TEST(short_requests_share_a_bank)
 {
     world w = usual();

@@ -58,9 +58,12 @@ typedef struct cpu_query {
     float *out, *max_sum;
 } cpu_query;
 
-/* Part of a page that belongs to one layer and kv head. Element (slot, d) of keys lies at ((slot /
- * 16) * dim + d) * 16 + slot % 16, of values at KV_PAGE * dim + slot * dim + d; KV_Q8 appends float
- * scales: keys [KV_PAGE], values [KV_PAGE]. */
+/* Part of a page that belongs to one layer and kv head. Element (slot, d) lies
+ *
+ *   of keys    at ((slot / 16) * dim + d) * 16 + slot % 16
+ *   of values  at KV_PAGE * dim + slot * dim + d
+ *
+ * KV_Q8 appends float scales: keys [KV_PAGE], values [KV_PAGE]. */
 static inline size_t cpu_kv_element(kv_type t)
 {
     return t == KV_F32 ? 4 : t == KV_F16 ? 2 : 1;
@@ -76,8 +79,8 @@ static inline size_t cpu_kv_bytes(kv_type t, int dim)
 
 typedef struct cpu_ops {
     const char *name;
-    unsigned (*selfcheck)(
-        void); /* 0, or CPU_BAD_ bits: compiled or running with other arithmetic than IEEE */
+    /* 0, or CPU_BAD_ bits: compiled or running with other arithmetic than IEEE */
+    unsigned (*selfcheck)(void);
     void (*eval)(cpu_function f, float *y, const float *x, size_t n);
 
     /* y[r * stride + 16 * s + lane] for rows r < rows and strips s in [from, to), outputs beyond
@@ -93,8 +96,8 @@ typedef struct cpu_ops {
     /* one group: 32, 64, 128 or a head; *neg_sum: minus the sum of the codes; returns the scale */
     float (*quantize)(int8_t *q, int32_t *neg_sum, const float *x, int group);
 
-    void (*rmsnorm)(float *y, const float *x, const float *w, int n,
-                    float eps);                    /* w NULL: none; y may be x */
+    /* w NULL: none; y may be x */
+    void (*rmsnorm)(float *y, const float *x, const float *w, int n, float eps);
     void (*l2norm)(float *x, int n, float factor); /* x * (factor / sqrt(sum x^2 + 1e-6)) */
     void (*add)(float *y, const float *x, size_t n);
     void (*swiglu)(float *y, const float *gate, const float *up, size_t n);
@@ -105,8 +108,8 @@ typedef struct cpu_ops {
                   const float *dt_bias, int n);
     void (*gated_norm)(float *o, const float *y, const float *z, const float *w, int n, float eps);
     void (*head_gate)(float *o, const float *gate, int n);
-    /* channels [from, to) of all rows of one sequence; row stride of x, y and window is `channels`
-     */
+    /* channels [from, to) of all rows of one sequence; row stride of x, y and window is
+     * `channels` */
     void (*conv)(float *y, const float *x, const float *window, const float *w, int taps,
                  int channels, int rows, int from, int to);
     /* one row; x - n, x - 2n ... are the rows before it, of which taps 1..have-1 exist */
@@ -115,15 +118,15 @@ typedef struct cpu_ops {
     void (*gdn)(const cpu_gdn *u);
 
     void (*kv_store)(kv_type t, int dim, uint8_t *block, int slot, const float *k, const float *v);
-    /* Of one span: its blocks, and those of the span that is read next, of which any may be NULL.
-     */
+    /* Of one span: its blocks, and those of the span that is read next, of which any may be
+     * NULL. */
     void (*attend)(kv_type t, int dim, uint8_t *const *blocks /* [2 * CPU_SPAN / KV_PAGE] */,
                    const cpu_query *q, int n);
     /* folds a span into (out, max_sum); max_sum[1] == 0: nothing there yet */
     void (*attend_merge)(float *out, float *max_sum, const float *span, const float *span_max_sum,
                          int dim);
-    void (*attend_end)(float *out, const float *max_sum,
-                       int dim); /* out * (1 / sum); 0 when nothing was seen */
+    /* out * (1 / sum); 0 when nothing was seen */
+    void (*attend_end)(float *out, const float *max_sum, int dim);
 
     int (*topk)(const float *x, int n, int k, int32_t *ids, float *values);
     int32_t (*argmax)(const float *x, int n);

@@ -1,5 +1,5 @@
-/* features.c - which tiers this CPU and system can run. Compiled without any instruction-set flag.
- */
+/* features.c - which tiers this CPU and system can run. Compiled without any instruction-set
+ * flag. */
 #include "compute/cpu/features.h"
 
 #include <pthread.h>

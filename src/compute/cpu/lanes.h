@@ -13,8 +13,8 @@
 #error "the tiers need IEEE semantics: no -funsafe-math-optimizations"
 #endif
 #include <float.h>
-#if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16 /* 16: _Float16 is native, float is still float \
-                                                   */
+/* 16: _Float16 is native, float is still float. */
+#if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
 #error "the tiers need FLT_EVAL_METHOD 0"
 #endif
 #include <stdbool.h>
@@ -213,8 +213,8 @@ INLINE void v_load_by4(const float *p, vf *a)
         a[2 * h + 1] = _mm512_shuffle_f32x4(low, high, 0xee);
     }
 }
-/* the lane sums of eight rows: the additions of fold16, two rows in a vector, then four, then all
- */
+/* the lane sums of eight rows: the additions of fold16, two rows in a vector, then four, then
+ * all */
 #define fold16_rows fold16_rows
 INLINE void fold16_rows(const vf (*acc)[1], int rows, float *out)
 {

@@ -72,8 +72,8 @@ static float ref_exp(float x)
     const int n = reduce(x, &r);
     return scale_up(fmaf(exp_poly(r), r, 1.0f), n);
 }
-/* e^x = result + *low, where low is the rounding error of the last addition; |x| <= -CANON_EXP_LO
- */
+/* e^x = result + *low, where low is the rounding error of the last addition; |x| <=
+ * -CANON_EXP_LO */
 static float exp_two(float x, float *low)
 {
     float r;
@@ -316,8 +316,8 @@ static float ref_quantize(int8_t *q, int32_t *neg_sum, const float *x, int n)
     if (most < CANON_TINY_ROW) return 0.0f;
     const float inverse = 127.0f / float_of(most);
     for (int k = 0; k < n; k++) {
-        q[k] =
-            (int8_t)nearbyint((double)x[k] * (double)inverse); /* the product is exact in double */
+        /* the product is exact in double */
+        q[k] = (int8_t)nearbyint((double)x[k] * (double)inverse);
         *neg_sum -= q[k];
     }
     return float_of(most) / 127.0f;

@@ -83,8 +83,8 @@ bool turns_init(turns *t, double theta, int dim)
         set_bit(&f, bit);
         if (compare(power(f, t->half), inverse) <= 0) step = f;
     }
-    static const frac radian = { { 0x7d4d3770u, 0x7f09d5f4u, 0x9391054au,
-                                   0x28be60dbu } }; /* 1/(2 pi) */
+    /* 1/(2 pi) */
+    static const frac radian = { { 0x7d4d3770u, 0x7f09d5f4u, 0x9391054au, 0x28be60dbu } };
     for (int i = 0; i < t->half; i++) {
         const frac f = i == 0 ? radian : multiply(radian, power(step, i));
         memcpy(t->turn[i], f.w, sizeof f.w);

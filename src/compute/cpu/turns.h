@@ -13,8 +13,8 @@ enum { TURNS_MAX_HALF = 256 };
 
 typedef struct turns {
     int half; /* dim / 2 */
-    uint32_t turn[TURNS_MAX_HALF]
-                 [4]; /* theta^(-2i/dim) / (2 pi) * 2^128, least significant limb first */
+    /* theta^(-2i/dim) / (2 pi) * 2^128, least significant limb first */
+    uint32_t turn[TURNS_MAX_HALF][4];
 } turns;
 
 /* false: dim odd, below 2 or above 512, or theta not in (1, 2^60] */

@@ -85,16 +85,16 @@ INLINE vf exp_pair(vf x, vf *lo)
 INLINE vf k_softplus(vf x) /* max(x,0) + log(1 + e^-|x|) */
 {
     vf a = neg_abs(x), lo, e = exp_pair(a, &lo);
-    lo = v_sel(v_gt(v_set(-32.0f), a), v_set(0.0f),
-               lo); /* else a subnormal low part could make a tie */
+    /* else a subnormal low part could make a tie */
+    lo = v_sel(v_gt(v_set(-32.0f), a), v_set(0.0f), lo);
     vf s = v_add(e, v_set(1.0f));
     vf c = v_add(v_sub(e, v_sub(s, v_set(1.0f))), lo); /* 1 + e = s + c */
     vf y = v_sel(v_gt(v_set(CANON_EXP_LO), a), v_set(0.0f), log_of_sum(s, c));
     y = v_add(v_sel(v_gt(x, v_set(0.0f)), x, v_set(0.0f)), y);
     return v_sel(v_nan(x), qnan(), y);
 }
-/* 1 / (1 + e^-x) = inv (1 + r), for |x| <= -CANON_EXP_LO. The low parts of e^-x and of the sum 1 +
- * e^-x are kept and enter the residual r, so that one rounding is left. */
+/* 1 / (1 + e^-x) = inv (1 + r), for |x| <= -CANON_EXP_LO. The low parts of e^-x and of the sum
+ * 1 + e^-x are kept and enter the residual r, so that one rounding is left. */
 INLINE vf sigmoid_core(vf x, vf *r)
 {
     vf one = v_set(1.0f), lo;
