@@ -107,7 +107,7 @@ static status make_sequences(const engine *g, request *r, sequence **out, error 
         if (s) return s;
         end = &(*end)->next;
     }
-    if ((*out)->next) return sequence_share_fork(*out, e);
+    if ((*out)->next) return sequence_share_prompt(*out, e);
     return OK;
 }
 

@@ -290,7 +290,7 @@ static void dismiss(scheduler *g, sequence *s)
         s->seat->n_taps = 0;
         s->seat->taken = false;
     }
-    if (s->choice == 0 && s->fork) s->fork->settled = true;
+    if (s->choice == 0 && s->shared) s->shared->settled = true;
     count_ended(g, s);
     sequence_publish(s);
     request_drop(s->request);
@@ -337,7 +337,7 @@ void scheduler_cancel_all(scheduler *g)
  * what has come and was given up again is not worth another wait. */
 static bool waits_for_disk(scheduler *g, sequence *s)
 {
-    if (s->params->score || s->admitted_ns || (s->choice > 0 && s->fork->snap)) return false;
+    if (s->params->score || s->admitted_ns || (s->choice > 0 && s->shared->snap)) return false;
     if (s->fetching) return prefix_cache_arriving(g->cache);
     const prefix_fetch where = prefix_cache_fetch(g->cache, s->tokens, s->n_prompt);
     s->fetching = where == PREFIX_COMING;
@@ -365,7 +365,7 @@ static sequence *take_next(scheduler *g)
 {
     for (sequence **at = &g->waiting; *at; at = &(*at)->next) {
         sequence *s = *at;
-        if (s->choice > 0 && !s->fork->settled) continue;
+        if (s->choice > 0 && !s->shared->settled) continue;
         if (waits_for_disk(g, s)) continue;
         if (!has_room(g, s)) break;
         *at = s->next;
@@ -390,14 +390,14 @@ static void note_prompt(scheduler *g, sequence *s, int done)
 static void begin_state(scheduler *g, sequence *s)
 {
     seat *at = s->seat;
-    const fork *f = s->fork;
+    const shared_prompt *shared = s->shared;
     at->dozing = false;
     if (at->draft) drafter_state_reset(at->draft, 0);
     if (s->params->score) return;
     status st = OK;
-    if (s->choice > 0 && f->snap) {
-        st = state_restore(at->state, f->snap, NULL);
-        if (at->draft && f->draft) drafter_state_copy(at->draft, f->draft);
+    if (s->choice > 0 && shared->snap) {
+        st = state_restore(at->state, shared->snap, NULL);
+        if (at->draft && shared->draft) drafter_state_copy(at->draft, shared->draft);
         else if (at->draft) drafter_state_reset(at->draft, state_len(at->state));
     } else {
         const prefix_entry *p = prefix_cache_find(g->cache, s->tokens, s->n_tokens, &s->parting);
@@ -463,12 +463,12 @@ static void put_back(scheduler *g)
 }
 
 /* States that choices would begin from are given up: each runs the prompt itself. */
-static void drop_forks(scheduler *g)
+static void drop_shared_prompts(scheduler *g)
 {
     for (sequence *s = g->waiting; s; s = s->next)
-        if (s->fork) sequence_drop_snapshot(s->fork);
+        if (s->shared) sequence_drop_snapshot(s->shared);
     for (int i = 0; i < g->n_running; i++)
-        if (g->running[i]->fork) sequence_drop_snapshot(g->running[i]->fork);
+        if (g->running[i]->shared) sequence_drop_snapshot(g->running[i]->shared);
 }
 
 /* Pages lacked although the cache has given all of its own. One sequence alone fits, once nothing
@@ -476,7 +476,7 @@ static void drop_forks(scheduler *g)
 static void give_way(scheduler *g)
 {
     if (g->n_running > 1) put_back(g);
-    else if (!prefix_cache_arriving(g->cache)) drop_forks(g);
+    else if (!prefix_cache_arriving(g->cache)) drop_shared_prompts(g);
 }
 
 /* ---- the rows of a pass ---- */
@@ -562,7 +562,7 @@ static int next_pause(const scheduler *g, const sequence *s, int at)
 {
     const int keep = next_keeping(g, s, at + 1).at;
     int pause = s->prefill_end;
-    if (s->fork && s->choice == 0 && at < s->n_prompt - 1) pause = s->n_prompt - 1;
+    if (s->shared && s->choice == 0 && at < s->n_prompt - 1) pause = s->n_prompt - 1;
     return keep < pause ? keep : pause;
 }
 
@@ -668,15 +668,15 @@ static void note_scores(scheduler *g, const sequence *s, const king_job *job, in
 
 /* The state of all choices but the last row of their prompt. Without memory for it each runs the
  * prompt itself. */
-static void take_fork(scheduler *g, sequence *s)
+static void share_prompt(scheduler *g, sequence *s)
 {
-    fork *f = s->fork;
+    shared_prompt *shared = s->shared;
     const seat *at = s->seat;
-    f->settled = true;
-    if (state_snapshot(at->state, g->bench.compute, &f->snap, NULL)) f->snap = NULL;
-    if (!f->snap || !at->draft || drafter_state_len(at->draft) != state_len(at->state)) return;
-    if (drafter_state_new(&f->draft, g->bench.drafter, NULL)) return;
-    drafter_state_copy(f->draft, at->draft);
+    shared->settled = true;
+    if (state_snapshot(at->state, g->bench.compute, &shared->snap, NULL)) shared->snap = NULL;
+    if (!shared->snap || !at->draft || drafter_state_len(at->draft) != state_len(at->state)) return;
+    if (drafter_state_new(&shared->draft, g->bench.drafter, NULL)) return;
+    drafter_state_copy(shared->draft, at->draft);
 }
 
 /* The prefill has paused: is the state here wanted? */
@@ -684,9 +684,9 @@ static void keep_prefix(scheduler *g, sequence *s)
 {
     const int at = state_len(s->seat->state);
     const keeping k = next_keeping(g, s, at);
-    if (s->fork && s->choice == 0 && !s->fork->settled) {
-        if (at == s->n_prompt - 1) take_fork(g, s);
-        if (at == s->n_prompt) s->fork->settled = true; /* it came from the cache: so can they */
+    if (s->shared && s->choice == 0 && !s->shared->settled) {
+        if (at == s->n_prompt - 1) share_prompt(g, s);
+        if (at == s->n_prompt) s->shared->settled = true; /* it came from the cache: so can they */
     }
     if (k.at == at) prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft, k.kind);
 }

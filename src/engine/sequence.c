@@ -35,35 +35,35 @@ status sequence_new(sequence **out, request *r, int choice, const workbench *w, 
     return OK;
 }
 
-status sequence_share_fork(sequence *list, error *e)
+status sequence_share_prompt(sequence *list, error *e)
 {
-    fork *f = mem_zalloc(sizeof *f);
-    if (!f) return error_set(e, E_NOMEM, "request: no memory for its choices");
+    shared_prompt *shared = mem_zalloc(sizeof *shared);
+    if (!shared) return error_set(e, E_NOMEM, "request: no memory for its choices");
     for (; list; list = list->next) {
-        list->fork = f;
-        f->references++;
+        list->shared = shared;
+        shared->references++;
     }
     return OK;
 }
 
-void sequence_drop_snapshot(fork *f)
+void sequence_drop_snapshot(shared_prompt *shared)
 {
-    if (f->snap) state_snap_free(f->snap);
-    if (f->draft) drafter_state_free(f->draft);
-    f->snap = NULL;
-    f->draft = NULL;
+    if (shared->snap) state_snap_free(shared->snap);
+    if (shared->draft) drafter_state_free(shared->draft);
+    shared->snap = NULL;
+    shared->draft = NULL;
 }
 
-static void drop_fork(fork *f)
+static void drop_shared_prompt(shared_prompt *shared)
 {
-    if (!f || --f->references) return;
-    sequence_drop_snapshot(f);
-    mem_free(f);
+    if (!shared || --shared->references) return;
+    sequence_drop_snapshot(shared);
+    mem_free(shared);
 }
 
 void sequence_free(sequence *s)
 {
-    drop_fork(s->fork);
+    drop_shared_prompt(s->shared);
     stop_free(&s->stop);
     sampler_free(&s->sampler);
     lookup_free(&s->lookup);

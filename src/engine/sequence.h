@@ -24,12 +24,12 @@ typedef struct seat {
 
 /* The prompt of a request with several choices is run once, by choice 0 up to its last token; the
  * others go on from there. Touched by the engine's thread alone once it is posted. */
-typedef struct fork {
+typedef struct shared_prompt {
     int references;
     bool settled;       /* taken, or given up: the others need not wait */
     snap *snap;         /* NULL: each runs the prompt itself */
     draft_state *draft; /* NULL: begins empty */
-} fork;
+} shared_prompt;
 
 typedef struct sequence sequence;
 struct sequence {
@@ -41,9 +41,9 @@ struct sequence {
     request_progress progress; /* what will be published next */
     bool changed;              /* and has not been */
 
-    fork *fork;      /* NULL with one choice */
-    seat *seat;      /* NULL while it waits */
-    int32_t *tokens; /* the slot's */
+    shared_prompt *shared; /* NULL with one choice */
+    seat *seat;            /* NULL while it waits */
+    int32_t *tokens;       /* the slot's */
     int n_tokens, n_prompt;
     int prefill_end; /* rows below it are prefilled */
     int parting;     /* an earlier prompt had the same tokens up to here; 0: nothing to keep */
@@ -70,10 +70,10 @@ struct sequence {
 
 status sequence_new(sequence **out, request *r, int choice, const workbench *w, error *e);
 void sequence_free(sequence *s);
-/* Sequences of one request share a new fork. */
-status sequence_share_fork(sequence *list, error *e);
+/* Gives the sequences of one request one new shared_prompt. */
+status sequence_share_prompt(sequence *list, error *e);
 /* The choices that have not begun run the prompt themselves. */
-void sequence_drop_snapshot(fork *f);
+void sequence_drop_snapshot(shared_prompt *shared);
 
 static inline bool sequence_prefills(const sequence *s)
 {
