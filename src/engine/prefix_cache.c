@@ -26,7 +26,7 @@ struct prefix_cache {
     compute *compute;
     const king *king;
     const drafter *drafter;
-    kv_pool *pages;
+    state_pool *pages;
     prefix_disk *disk; /* NULL: memory only */
     bool disk_failing; /* said so already */
     uint64_t time;
@@ -182,7 +182,7 @@ int prefix_cache_len(const prefix_entry *e)
     return e->image.n;
 }
 
-status prefix_cache_restore(const prefix_entry *p, state *s, draft_state *d, error *e)
+status prefix_cache_restore(const prefix_entry *p, state *s, drafter_state *d, error *e)
 {
     TRY(state_restore(s, p->image.snap, e));
     if (d && p->image.draft) drafter_state_copy(d, p->image.draft);
@@ -216,7 +216,7 @@ static status copy_tokens(prefix_image *p, const int32_t *tokens, int n, error *
 }
 
 static status make_image(prefix_cache *c, prefix_image *p, const int32_t *tokens, state *s,
-                         const draft_state *d, error *e)
+                         const drafter_state *d, error *e)
 {
     TRY(copy_tokens(p, tokens, state_len(s), e));
     TRY(state_snapshot(s, c->compute, &p->snap, e));
@@ -234,7 +234,7 @@ static void add(prefix_cache *c, const prefix_entry *p)
     while (c->bytes > c->budget && prefix_cache_evict(c)) {}
 }
 
-void prefix_cache_put(prefix_cache *c, const int32_t *tokens, state *s, const draft_state *d,
+void prefix_cache_put(prefix_cache *c, const int32_t *tokens, state *s, const drafter_state *d,
                       prefix_kind kind)
 {
     if (c->budget == 0 || !is_new(c, tokens, state_len(s))) return;

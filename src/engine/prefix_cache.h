@@ -32,7 +32,7 @@ typedef struct prefix_stats {
 
 typedef struct prefix_cache_options {
     size_t budget; /* bytes of memory; 0: nothing is ever kept */
-    kv_pool *pages;
+    state_pool *pages;
     const king *king;
     const drafter *drafter; /* may be NULL */
     compute *compute;
@@ -58,7 +58,7 @@ const prefix_entry *prefix_cache_find(prefix_cache *c, const int32_t *tokens, in
 int prefix_cache_len(const prefix_entry *e);
 /* Puts the entry into a state; the drafter's context (may be NULL) follows or begins empty at that
  * position. */
-status prefix_cache_restore(const prefix_entry *p, state *s, draft_state *d, error *e);
+status prefix_cache_restore(const prefix_entry *p, state *s, drafter_state *d, error *e);
 typedef enum prefix_kind {
     PREFIX_PASSING, /* on the way through a long prompt: kept in memory only */
     PREFIX_SHARED,  /* where a prompt parts from an earlier one */
@@ -68,7 +68,7 @@ typedef enum prefix_kind {
 
 /* Keeps state_len(s) positions of `tokens`, unless that saves too little or does not fit. `d` (may
  * be NULL) is kept when it stands at the same position. */
-void prefix_cache_put(prefix_cache *c, const int32_t *tokens, state *s, const draft_state *d,
+void prefix_cache_put(prefix_cache *c, const int32_t *tokens, state *s, const drafter_state *d,
                       prefix_kind kind);
 bool prefix_cache_evict(prefix_cache *c); /* one entry; false: there is none */
 void prefix_cache_get_stats(const prefix_cache *c, prefix_stats *out);

@@ -27,8 +27,8 @@ typedef struct prefix_image {
     int32_t *tokens; /* [n] */
     int n;
     bool first_turn;
-    snap *snap;
-    draft_state *draft; /* NULL: begins empty (when loading: is not wanted) */
+    state_snap *snap;
+    drafter_state *draft; /* NULL: begins empty (when loading: is not wanted) */
 } prefix_image;
 
 typedef enum disk_job { DISK_NOTHING, DISK_STORE, DISK_LOAD } disk_job;

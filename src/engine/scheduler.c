@@ -23,7 +23,7 @@ struct scheduler {
     speculate speculate;
     int context, chunk, n_seats;
     bool caching;
-    kv_pool *pages;
+    state_pool *pages;
     int room;     /* pages for sequences; the cache has the others, and gives them when they lack */
     bool starved; /* a sequence of this pass got no page */
     prefix_cache *cache;

@@ -14,7 +14,7 @@
 
 typedef struct seat {
     state *state;
-    draft_state *draft; /* NULL without a drafter */
+    drafter_state *draft; /* NULL without a drafter */
     /* [REQUEST_MAX_BLOCK, tap_width] committed rows that the drafter has not got yet */
     float *taps;
     int n_taps;
@@ -26,9 +26,9 @@ typedef struct seat {
  * others go on from there. Touched by the engine's thread alone once it is posted. */
 typedef struct shared_prompt {
     int references;
-    bool settled;       /* taken, or given up: the others need not wait */
-    snap *snap;         /* NULL: each runs the prompt itself */
-    draft_state *draft; /* NULL: begins empty */
+    bool settled;         /* taken, or given up: the others need not wait */
+    state_snap *snap;     /* NULL: each runs the prompt itself */
+    drafter_state *draft; /* NULL: begins empty */
 } shared_prompt;
 
 typedef struct sequence sequence;

@@ -221,7 +221,7 @@ int speculate_settle(speculate *p, sequence *s, const king_job *job)
 void speculate_feed(speculate *p, sequence *s, const float *taps, int from, int n)
 {
     workbench *w = p->bench;
-    draft_state *draft = s->seat->draft;
+    drafter_state *draft = s->seat->draft;
     if (!may_draft(s)) return;
     const int window = w->draft->window;
     const int first = window > 0 && s->prefill_end > window ? s->prefill_end - window : 0;

@@ -54,7 +54,7 @@ void attention_forward(const attention_layer *l, const king_config *c, const rop
                                .window = INT32_MAX,
                                .causal = true,
                                .scale = 1.0f / sqrtf((float)dim) };
-    const kv_layout *layout = state_pool_layout(state_pool(p->jobs[0].state));
+    const kv_layout *layout = state_pool_layout(state_get_pool(p->jobs[0].state));
     compute_kv_attend(p->c, &shape, layout, index, o, qg, qg_row, qg_head, k, v, p->attn,
                       p->n_jobs);
     compute_head_gate(p->c, o, qg + dim, qg_row, qg_head, rows, c->n_head, dim);

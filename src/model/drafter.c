@@ -170,7 +170,7 @@ const load_report *drafter_load_report(const drafter *d)
 
 /* ---- context of one sequence ---- */
 
-struct draft_state {
+struct drafter_state {
     const drafter *d;
     int first; /* lowest position that was appended */
     int len;   /* next position */
@@ -188,9 +188,9 @@ size_t drafter_state_bytes(const drafter *d)
     return ring_bytes(d) + (size_t)d->ring * sizeof(uint8_t *);
 }
 
-status drafter_state_new(draft_state **out, const drafter *d, error *e)
+status drafter_state_new(drafter_state **out, const drafter *d, error *e)
 {
-    draft_state *s = mem_zalloc(sizeof *s);
+    drafter_state *s = mem_zalloc(sizeof *s);
     if (!s) return error_set(e, E_NOMEM, "drafter context: no memory");
     s->d = d;
     s->memory = mem_map(ring_bytes(d));
@@ -206,7 +206,7 @@ status drafter_state_new(draft_state **out, const drafter *d, error *e)
     return OK;
 }
 
-void drafter_state_free(draft_state *s)
+void drafter_state_free(drafter_state *s)
 {
     if (!s) return;
     if (s->memory) mem_unmap(s->memory, ring_bytes(s->d));
@@ -214,18 +214,18 @@ void drafter_state_free(draft_state *s)
     mem_free(s);
 }
 
-void drafter_state_reset(draft_state *s, int pos)
+void drafter_state_reset(drafter_state *s, int pos)
 {
     CHECK(pos >= 0);
     s->first = s->len = pos;
 }
 
-int drafter_state_len(const draft_state *s)
+int drafter_state_len(const drafter_state *s)
 {
     return s->len;
 }
 
-void drafter_state_copy(draft_state *to, const draft_state *from)
+void drafter_state_copy(drafter_state *to, const drafter_state *from)
 {
     CHECK(to->d == from->d);
     to->first = from->first;
@@ -235,7 +235,7 @@ void drafter_state_copy(draft_state *to, const draft_state *from)
 
 enum { RING_FIELDS = 10 };
 
-static void ring_header(int64_t h[RING_FIELDS], const draft_state *s)
+static void ring_header(int64_t h[RING_FIELDS], const drafter_state *s)
 {
     const kv_layout *l = &s->d->layout;
     const int64_t values[RING_FIELDS] = { 0x74666172646e6769, /* "igndraft" */
@@ -251,12 +251,12 @@ static void ring_header(int64_t h[RING_FIELDS], const draft_state *s)
     memcpy(h, values, sizeof values);
 }
 
-uint64_t drafter_state_file_bytes(const draft_state *s)
+uint64_t drafter_state_file_bytes(const drafter_state *s)
 {
     return RING_FIELDS * sizeof(int64_t) + ring_bytes(s->d);
 }
 
-status drafter_state_write(const draft_state *s, state_put_fn *put, void *arg, error *e)
+status drafter_state_write(const drafter_state *s, state_put_fn *put, void *arg, error *e)
 {
     int64_t h[RING_FIELDS];
     ring_header(h, s);
@@ -264,7 +264,7 @@ status drafter_state_write(const draft_state *s, state_put_fn *put, void *arg, e
     return put(arg, s->memory, ring_bytes(s->d), e);
 }
 
-status drafter_state_read(draft_state *s, state_get_fn *get, void *arg, error *e)
+status drafter_state_read(drafter_state *s, state_get_fn *get, void *arg, error *e)
 {
     int64_t got[RING_FIELDS], want[RING_FIELDS];
     TRY(get(arg, got, sizeof got, e));
@@ -388,7 +388,7 @@ void drafter_work_free(drafter_work *w)
 
 /* ---- context rows: taps -> keys and values of every layer ---- */
 
-static attn_job ring_job(const draft_state *s, int row, int rows)
+static attn_job ring_job(const drafter_state *s, int row, int rows)
 {
     return (attn_job){ .row = row,
                        .rows = rows,
@@ -430,7 +430,7 @@ void drafter_append(const drafter *d, compute *c, drafter_work *w, const draft_a
     const size_t width = (size_t)d->config.n_tap * (size_t)d->config.n_embd;
     int rows = 0, filled = 0;
     for (int j = 0; j < n_jobs; j++) {
-        draft_state *s = jobs[j].state;
+        drafter_state *s = jobs[j].state;
         const int skip = jobs[j].n > context ? jobs[j].n - context : 0;
         s->len += skip;
         for (int at = skip; at < jobs[j].n;) {

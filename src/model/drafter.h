@@ -10,7 +10,7 @@
 
 typedef struct drafter drafter;
 typedef struct drafter_work drafter_work;
-typedef struct draft_state draft_state;
+typedef struct drafter_state drafter_state;
 
 /* Refuses (E_UNSUPPORTED) a drafter whose widths, vocabulary or layer ids do not fit the king,
  * naming both; without a king (NULL) it is opened but cannot draft. */
@@ -22,18 +22,19 @@ size_t drafter_tile_bytes(const drafter *d);
 const load_report *drafter_load_report(const drafter *d);
 
 /* ---- context of one sequence ---- */
-status drafter_state_new(draft_state **out, const drafter *d, error *e);
-void drafter_state_free(draft_state *s);
+status drafter_state_new(drafter_state **out, const drafter *d, error *e);
+void drafter_state_free(drafter_state *s);
 /* An empty context whose next row stands at `pos`. */
-void drafter_state_reset(draft_state *s, int pos);
-int drafter_state_len(const draft_state *s); /* next absolute position */
+void drafter_state_reset(drafter_state *s, int pos);
+int drafter_state_len(const drafter_state *s); /* next absolute position */
 size_t drafter_state_bytes(const drafter *d);
-void drafter_state_copy(draft_state *to, const draft_state *from); /* states of the same drafter */
+/* The states are of the same drafter. */
+void drafter_state_copy(drafter_state *to, const drafter_state *from);
 /* A context as bytes for a disk tier; read checks every size and empties the context when it
  * fails. */
-uint64_t drafter_state_file_bytes(const draft_state *s); /* that write puts */
-status drafter_state_write(const draft_state *s, state_put_fn *put, void *arg, error *e);
-status drafter_state_read(draft_state *s, state_get_fn *get, void *arg, error *e);
+uint64_t drafter_state_file_bytes(const drafter_state *s); /* that write puts */
+status drafter_state_write(const drafter_state *s, state_put_fn *put, void *arg, error *e);
+status drafter_state_read(drafter_state *s, state_get_fn *get, void *arg, error *e);
 
 /* max_rows: rows of all blocks of one draft call; appends of any length are cut into pieces of so
  * many. */
@@ -44,7 +45,7 @@ size_t drafter_work_bytes(const drafter *d, int max_rows);
 /* Appends committed rows: taps [n, n_taps*n_embd] as king_forward leaves them. Any split gives the
  * same bits. */
 typedef struct draft_append {
-    draft_state *state;
+    drafter_state *state;
     const float *taps;
     int n;
 } draft_append;
@@ -55,7 +56,7 @@ void drafter_append(const drafter *d, compute *c, drafter_work *w, const draft_a
  * config block size. Greedy when temperature is 0, else the selector adds the sampler's own noise
  * rng_gumbel(rng_key(seed, choice, pos), id) to score / temperature. */
 typedef struct draft_job {
-    draft_state *state;
+    drafter_state *state;
     int32_t anchor;
     int block;
     float temperature;

@@ -12,7 +12,7 @@
 
 /* ---- pages ---- */
 
-struct kv_pool {
+struct state_pool {
     kv_layout layout;
     int n_pages, n_free;
     uint8_t *bytes;
@@ -20,10 +20,10 @@ struct kv_pool {
     int32_t *free; /* [n_free] stack of page numbers */
 };
 
-status state_pool_new(kv_pool **out, const kv_layout *layout, int n_pages, error *e)
+status state_pool_new(state_pool **out, const kv_layout *layout, int n_pages, error *e)
 {
     if (n_pages < 1) return error_set(e, E_ARG, "key-value pages: %d, want at least 1", n_pages);
-    kv_pool *p = mem_zalloc(sizeof *p);
+    state_pool *p = mem_zalloc(sizeof *p);
     if (!p) return error_set(e, E_NOMEM, "key-value pages: no memory");
     p->layout = *layout;
     p->n_pages = p->n_free = n_pages;
@@ -41,7 +41,7 @@ status state_pool_new(kv_pool **out, const kv_layout *layout, int n_pages, error
     return OK;
 }
 
-void state_pool_free(kv_pool *p)
+void state_pool_free(state_pool *p)
 {
     if (!p) return;
     CHECK(p->n_free == p->n_pages);
@@ -51,27 +51,27 @@ void state_pool_free(kv_pool *p)
     mem_free(p);
 }
 
-int state_pool_free_pages(const kv_pool *p)
+int state_pool_free_pages(const state_pool *p)
 {
     return p->n_free;
 }
 
-int state_pool_pages(const kv_pool *p)
+int state_pool_pages(const state_pool *p)
 {
     return p->n_pages;
 }
 
-const kv_layout *state_pool_layout(const kv_pool *p)
+const kv_layout *state_pool_layout(const state_pool *p)
 {
     return &p->layout;
 }
 
-static int32_t *page_refs(const kv_pool *p, const uint8_t *page)
+static int32_t *page_refs(const state_pool *p, const uint8_t *page)
 {
     return &p->refs[(size_t)(page - p->bytes) / p->layout.page_bytes];
 }
 
-static uint8_t *page_new(kv_pool *p)
+static uint8_t *page_new(state_pool *p)
 {
     CHECK(p->n_free > 0);
     const int32_t i = p->free[--p->n_free];
@@ -79,7 +79,7 @@ static uint8_t *page_new(kv_pool *p)
     return p->bytes + (size_t)i * p->layout.page_bytes;
 }
 
-static void page_release(kv_pool *p, uint8_t *page)
+static void page_release(state_pool *p, uint8_t *page)
 {
     int32_t *refs = page_refs(p, page);
     if (--*refs == 0) p->free[p->n_free++] = (int32_t)(refs - p->refs);
@@ -128,7 +128,7 @@ struct state {
     king_config config;
     gdn_shape shape;
     gdn_sizes size;
-    kv_pool *pool;
+    state_pool *pool;
     uint8_t **pages; /* [max_pages]; outside a pass exactly those that positions 0..len-1 need */
     int n_pages, max_pages, max_positions;
     int len; /* committed positions */
@@ -152,7 +152,7 @@ size_t state_bytes(const king_config *c)
     return (size_t)c->n_gdn * (z.recurrent + z.conv + 2 * (z.k + z.delta + z.g)) * sizeof(float);
 }
 
-status state_new(state **out, const king_config *kc, kv_pool *kv, int max_positions, error *e)
+status state_new(state **out, const king_config *kc, state_pool *kv, int max_positions, error *e)
 {
     const kv_layout *l = &kv->layout;
     if (l->n_layer != kc->n_attention || l->n_kv_head != kc->n_kv_head ||
@@ -223,7 +223,7 @@ int state_rows(const state *s)
     return s->rows;
 }
 
-kv_pool *state_pool(const state *s)
+state_pool *state_get_pool(const state *s)
 {
     return s->pool;
 }
@@ -354,10 +354,10 @@ static void apply_pending(state *s, compute *c)
 
 /* ---- snapshots ---- */
 
-struct snap {
+struct state_snap {
     king_config config;
     gdn_sizes size;
-    kv_pool *pool;
+    state_pool *pool;
     int len;
     int n_pages;
     uint8_t **pages;
@@ -365,9 +365,9 @@ struct snap {
     float *window;    /* [n_gdn] x size.window */
 };
 
-static status snap_new(snap **out, const king_config *kc, kv_pool *kv, int len, error *e)
+static status snap_new(state_snap **out, const king_config *kc, state_pool *kv, int len, error *e)
 {
-    snap *p = mem_zalloc(sizeof *p);
+    state_snap *p = mem_zalloc(sizeof *p);
     if (!p) return error_set(e, E_NOMEM, "snapshot: no memory");
     const gdn_shape shape = state_gdn_shape(kc);
     p->config = *kc;
@@ -387,9 +387,9 @@ static status snap_new(snap **out, const king_config *kc, kv_pool *kv, int len, 
     return OK;
 }
 
-status state_snapshot(state *s, compute *c, snap **out, error *e)
+status state_snapshot(state *s, compute *c, state_snap **out, error *e)
 {
-    snap *p;
+    state_snap *p;
     TRY(snap_new(&p, &s->config, s->pool, s->len, e));
     apply_pending(s, c);
     const size_t n = (size_t)s->config.n_gdn, window = s->size.window * sizeof(float);
@@ -406,7 +406,7 @@ status state_snapshot(state *s, compute *c, snap **out, error *e)
     return OK;
 }
 
-void state_snap_free(snap *p)
+void state_snap_free(state_snap *p)
 {
     if (!p) return;
     while (p->n_pages > 0) page_release(p->pool, p->pages[--p->n_pages]);
@@ -416,7 +416,7 @@ void state_snap_free(snap *p)
     mem_free(p);
 }
 
-status state_restore(state *s, const snap *p, error *e)
+status state_restore(state *s, const state_snap *p, error *e)
 {
     CHECK(s->rows == 0 && p->pool == s->pool);
     CHECK(p->config.n_gdn == s->config.n_gdn && p->size.recurrent == s->size.recurrent &&
@@ -439,17 +439,17 @@ status state_restore(state *s, const snap *p, error *e)
     return OK;
 }
 
-int state_snap_len(const snap *p)
+int state_snap_len(const state_snap *p)
 {
     return p->len;
 }
 
-int state_snap_pages(const snap *p)
+int state_snap_pages(const state_snap *p)
 {
     return p->n_pages;
 }
 
-int state_snap_shared(const snap *a, const snap *b)
+int state_snap_shared(const state_snap *a, const state_snap *b)
 {
     const int most = a->n_pages < b->n_pages ? a->n_pages : b->n_pages;
     int n = 0;
@@ -457,7 +457,7 @@ int state_snap_shared(const snap *a, const snap *b)
     return n;
 }
 
-size_t state_snap_bytes(const snap *p)
+size_t state_snap_bytes(const state_snap *p)
 {
     const size_t floats = (size_t)p->config.n_gdn * (p->size.recurrent + p->size.window);
     return sizeof *p + floats * sizeof(float) + (size_t)p->n_pages * sizeof *p->pages;
@@ -495,14 +495,14 @@ static void snap_header(int64_t h[SNAP_FIELDS], const king_config *c, const kv_l
     memcpy(h, values, sizeof values);
 }
 
-uint64_t state_snap_file_bytes(const snap *p)
+uint64_t state_snap_file_bytes(const state_snap *p)
 {
     const uint64_t floats = (uint64_t)p->config.n_gdn * (p->size.recurrent + p->size.window);
     return SNAP_FIELDS * sizeof(int64_t) + floats * sizeof(float) +
            (uint64_t)p->n_pages * p->pool->layout.page_bytes;
 }
 
-status state_snap_write(const snap *p, state_put_fn *put, void *arg, error *e)
+status state_snap_write(const state_snap *p, state_put_fn *put, void *arg, error *e)
 {
     int64_t h[SNAP_FIELDS];
     snap_header(h, &p->config, &p->pool->layout, p->len);
@@ -516,7 +516,7 @@ status state_snap_write(const snap *p, state_put_fn *put, void *arg, error *e)
     return OK;
 }
 
-static status read_header(const snap *p, state_get_fn *get, void *arg, error *e)
+static status read_header(const state_snap *p, state_get_fn *get, void *arg, error *e)
 {
     int64_t got[SNAP_FIELDS], want[SNAP_FIELDS];
     TRY(get(arg, got, sizeof got, e));
@@ -530,20 +530,20 @@ static status read_header(const snap *p, state_get_fn *get, void *arg, error *e)
     return OK;
 }
 
-status state_snap_room(snap **out, const king_config *kc, kv_pool *kv, int len, error *e)
+status state_snap_room(state_snap **out, const king_config *kc, state_pool *kv, int len, error *e)
 {
     if (pages_for(len) > kv->n_free) {
         return error_set(e, E_LIMIT, "snapshot: %d key-value pages free, want %d", kv->n_free,
                          pages_for(len));
     }
-    snap *p;
+    state_snap *p;
     TRY(snap_new(&p, kc, kv, len, e));
     while (p->n_pages < pages_for(len)) p->pages[p->n_pages++] = page_new(kv);
     *out = p;
     return OK;
 }
 
-status state_snap_fill(snap *p, state_get_fn *get, void *arg, error *e)
+status state_snap_fill(state_snap *p, state_get_fn *get, void *arg, error *e)
 {
     TRY(read_header(p, get, arg, e));
     const size_t n = (size_t)p->config.n_gdn;

@@ -13,20 +13,20 @@
 enum { STATE_MAX_PROVISIONAL = 16 }; /* rows of a pass that may be taken back */
 
 /* ---- pages ---- */
-typedef struct kv_pool kv_pool;
-status state_pool_new(kv_pool **out, const kv_layout *layout, int n_pages, error *e);
-void state_pool_free(kv_pool *p); /* every page must be back */
-int state_pool_free_pages(const kv_pool *p);
-int state_pool_pages(const kv_pool *p); /* all of them, free or not */
-const kv_layout *state_pool_layout(const kv_pool *p);
+typedef struct state_pool state_pool;
+status state_pool_new(state_pool **out, const kv_layout *layout, int n_pages, error *e);
+void state_pool_free(state_pool *p); /* every page must be back */
+int state_pool_free_pages(const state_pool *p);
+int state_pool_pages(const state_pool *p); /* all of them, free or not */
+const kv_layout *state_pool_layout(const state_pool *p);
 
 /* ---- sequence ---- */
 typedef struct state state;
-typedef struct snap snap;
+typedef struct state_snap state_snap;
 typedef enum row_kind { ROWS_FINAL, ROWS_PROVISIONAL } row_kind;
 
 /* max_positions bounds the page table. */
-status state_new(state **out, const king_config *kc, kv_pool *kv, int max_positions, error *e);
+status state_new(state **out, const king_config *kc, state_pool *kv, int max_positions, error *e);
 void state_free(state *s);
 void state_reset(state *s);                /* back to position 0 */
 int state_len(const state *s);             /* committed positions */
@@ -39,24 +39,25 @@ status state_begin(state *s, int rows, row_kind kind, error *e);
  * takes begin back. */
 void state_commit(state *s, int keep);
 
-/* A snapshot holds the committed rows; cheap to restore into any state of the same king and
- * pool. */
-status state_snapshot(state *s, compute *c, snap **out, error *e); /* applies pending rows first */
-status state_restore(state *s, const snap *p, error *e);
-void state_snap_free(snap *p);
-int state_snap_len(const snap *p);
-size_t state_snap_bytes(const snap *p); /* own memory, shared pages not counted */
-int state_snap_pages(const snap *p);
-int state_snap_shared(const snap *a, const snap *b); /* pages that are the same memory */
+/* A snapshot holds the committed rows; cheap to restore into any state of the same king and pool.
+ * Taking it applies pending rows first. */
+status state_snapshot(state *s, compute *c, state_snap **out, error *e);
+status state_restore(state *s, const state_snap *p, error *e);
+void state_snap_free(state_snap *p);
+int state_snap_len(const state_snap *p);
+size_t state_snap_bytes(const state_snap *p); /* own memory, shared pages not counted */
+int state_snap_pages(const state_snap *p);
+/* Pages that are the same memory. */
+int state_snap_shared(const state_snap *a, const state_snap *b);
 /* A snapshot as bytes for a disk tier, little-endian. Room for one of `len` positions is taken from
  * the pool (E_LIMIT when it has too few pages); fill touches nothing but that room, so that another
  * thread may do it, and checks every size of what write wrote. */
 typedef status state_put_fn(void *arg, const void *bytes, size_t n, error *e);
 typedef status state_get_fn(void *arg, void *bytes, size_t n, error *e);
-status state_snap_write(const snap *p, state_put_fn *put, void *arg, error *e);
-uint64_t state_snap_file_bytes(const snap *p); /* that write puts */
-status state_snap_room(snap **out, const king_config *kc, kv_pool *kv, int len, error *e);
-status state_snap_fill(snap *p, state_get_fn *get, void *arg, error *e);
+status state_snap_write(const state_snap *p, state_put_fn *put, void *arg, error *e);
+uint64_t state_snap_file_bytes(const state_snap *p); /* that write puts */
+status state_snap_room(state_snap **out, const king_config *kc, state_pool *kv, int len, error *e);
+status state_snap_fill(state_snap *p, state_get_fn *get, void *arg, error *e);
 
 /* Values for tests and capture of model layer `layer`, pending rows applied:
  * recurrent [n_v_head, v_dim, k_dim] and conv [taps-1, channels], valid until the next pass;
@@ -75,7 +76,7 @@ conv_job state_conv_job(state *s, int gdn, int row);
 void state_conv_keep(state *s, int gdn, const float *x);
 gdn_job state_gdn_job(state *s, int gdn, int row);
 attn_job state_attn_job(const state *s, int row);
-kv_pool *state_pool(const state *s);
+state_pool *state_get_pool(const state *s);
 int state_rows(const state *s); /* of the pass that has begun; 0 outside */
 void state_passed(state *s);    /* every layer has run: pending rows are applied */
 #endif

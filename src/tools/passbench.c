@@ -26,7 +26,7 @@ typedef struct bench {
     compute *c;
     king *k;
     king_work *work;
-    kv_pool *pages;
+    state_pool *pages;
     state *state;
     int32_t ids[CHUNK];
     float *noise; /* [CHUNK, n_kv_head * head_dim] */

@@ -49,7 +49,7 @@ typedef struct runner {
     compute *c;
     king *k;
     king_work *work;
-    kv_pool *pages;
+    state_pool *pages;
     state *state;
 } runner;
 

@@ -37,15 +37,15 @@ static void pair_close(pair *v)
     fixture_close(&v->f);
 }
 
-static draft_state *context_new(pair *v)
+static drafter_state *context_new(pair *v)
 {
     error e;
-    draft_state *s;
+    drafter_state *s;
     EXPECT_OK(drafter_state_new(&s, v->d, &e), e);
     return s;
 }
 
-static void append(pair *v, draft_state *s, const float *rows, int n)
+static void append(pair *v, drafter_state *s, const float *rows, int n)
 {
     const draft_append job = { s, rows, n };
     drafter_append(v->d, v->f.c, v->w, &job, 1);
@@ -60,7 +60,7 @@ typedef struct block_result {
     float logits[MAX_OUT], scores[MAX_OUT], hidden[7 * 512];
 } block_result;
 
-static void draft(pair *v, draft_state *s, int32_t anchor, int block, block_result *r)
+static void draft(pair *v, drafter_state *s, int32_t anchor, int block, block_result *r)
 {
     draft_job job = { .state = s,
                       .anchor = anchor,
@@ -127,7 +127,7 @@ static void check_blocks(const char *folder, const char *config_path, const char
         const char *name = json_text(json_get(b, "case"));
         const int n = node_int(b, "context_rows"), block = node_int(b, "block");
         block_result once, split;
-        draft_state *s = context_new(&v);
+        drafter_state *s = context_new(&v);
         append(&v, s, rows, n);
         EXPECT_INT(drafter_state_len(s), n);
         draft(&v, s, node_int(b, "anchor"), block, &once);
@@ -196,7 +196,7 @@ static status take(void *arg, const void *bytes, size_t n, error *e)
 }
 
 /* The context's keys and values lie in the page behind the header of its written form. */
-static void check_context(const pair *v, const draft_state *s, const safetensors *g)
+static void check_context(const pair *v, const drafter_state *s, const safetensors *g)
 {
     error e;
     kv_layout l;
@@ -258,7 +258,7 @@ TEST(golden_inside_a_block)
     const int vocab = v.f.config->n_vocab;
     float layers[LAYERS * BLOCK * WIDTH], hidden[(BLOCK - 1) * WIDTH];
     float *logits = mem_array((size_t)((BLOCK - 1) * vocab), sizeof *logits);
-    draft_state *s = context_new(&v);
+    drafter_state *s = context_new(&v);
     append(&v, s, rows, INSIDE_ROWS);
     check_context_rows(&v, rows, &g);
     check_context(&v, s, &g);
@@ -315,7 +315,7 @@ static void generate(pair *v, const json_node *g)
     EXPECT_INT(n_plain, limit);
 
     state *s = fixture_state(&v->f);
-    draft_state *context = context_new(v);
+    drafter_state *context = context_new(v);
     king_job job = fixture_pass(&v->f, s, prompt, n_prompt, ROWS_FINAL, n_prompt);
     append(v, context, job.taps, n_prompt);
     int32_t anchor = argmax(job.logits + (size_t)(n_prompt - 1) * (size_t)vocab, vocab);

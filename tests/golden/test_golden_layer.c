@@ -240,8 +240,8 @@ TEST(golden_attention_steps)
                                .window = INT32_MAX,
                                .causal = true,
                                .scale = 1.0f / sqrtf(DIM) };
-    compute_kv_attend(b.f.c, &shape, state_pool_layout(state_pool(b.s)), 0, o, q, q_row, q_head, k,
-                      v, &job, 1);
+    compute_kv_attend(b.f.c, &shape, state_pool_layout(state_get_pool(b.s)), 0, o, q, q_row, q_head,
+                      k, v, &job, 1);
     expect_heads(&b, "attn.08_sdpa_out", o, WIDTH, DIM, HEADS, DIM);
     mem_free(q);
     mem_free(k);

@@ -80,7 +80,7 @@ static void check_accepted(fixture *f, const drafter *d, drafter_work *dw, const
 {
     error e;
     state *s = fixture_state(f);
-    draft_state *context;
+    drafter_state *context;
     EXPECT_OK(drafter_state_new(&context, d, &e), e);
     const size_t vocab = (size_t)f->config->n_vocab;
     king_job job = fixture_pass(f, s, g->prompt, g->n_prompt, ROWS_FINAL, g->n_prompt);

@@ -43,7 +43,7 @@ static void pair_close(pair *v)
 /* One sequence on its way: `out` holds n tokens, the last of them not run yet. */
 typedef struct run {
     state *s;
-    draft_state *context;
+    drafter_state *context;
     int32_t out[LONG + 16];
     int n, steps;
 } run;

@@ -41,7 +41,7 @@ typedef struct shown {
     float scores[(BLOCK - 1) * TOP], hidden[(BLOCK - 1) * 512];
 } shown;
 
-static draft_job job_of(draft_state *s, int32_t anchor, int block, shown *out)
+static draft_job job_of(drafter_state *s, int32_t anchor, int block, shown *out)
 {
     memset(out, 0, sizeof *out);
     return (draft_job){ .state = s,
@@ -60,7 +60,7 @@ static void contexts(pair *v, rng *r, const float *rows, shown out[N], bool toge
 {
     static const int length[N] = { 3, 70, ROWS }, block[N] = { 8, 5, 8 };
     error e;
-    draft_state *s[N];
+    drafter_state *s[N];
     draft_job jobs[N];
     for (int i = 0; i < N; i++) {
         EXPECT_OK(drafter_state_new(&s[i], v->d, &e), e);

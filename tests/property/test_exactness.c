@@ -224,7 +224,7 @@ static void walk_with_snapshots(setting set, uint64_t seed)
     reference_open(&v, set, seed, 1);
     error e;
     state *s = fixture_state(&v.f), *other = fixture_state(&v.f);
-    snap *kept = NULL;
+    state_snap *kept = NULL;
     while (state_len(s) < v.n) {
         step_alone(&v, s);
         const uint32_t what = rng_below(&v.r, 5);
@@ -237,7 +237,7 @@ static void walk_with_snapshots(setting set, uint64_t seed)
             for (int i = 0; i < 3 && state_len(other) < v.n; i++) step_alone(&v, other);
         } else if (what == 2 && kept) { /* through bytes */
             bytes b = { 0 };
-            snap *copy;
+            state_snap *copy;
             EXPECT_OK(state_snap_write(kept, put_bytes, &b, &e), e);
             EXPECT_OK(state_snap_room(&copy, v.f.config, v.f.pages, state_snap_len(kept), &e), e);
             EXPECT_OK(state_snap_fill(copy, get_bytes, &b, &e), e);

@@ -19,7 +19,7 @@ typedef struct fixture {
     pack *p;
     king *k;
     king_work *w;
-    kv_pool *pages;
+    state_pool *pages;
     const king_config *config;
 } fixture;
 

@@ -38,15 +38,15 @@ static void pair_close(pair *v)
     fixture_close(&v->f);
 }
 
-static draft_state *context_new(pair *v)
+static drafter_state *context_new(pair *v)
 {
     error e;
-    draft_state *s;
+    drafter_state *s;
     EXPECT_OK(drafter_state_new(&s, v->d, &e), e);
     return s;
 }
 
-static void append(pair *v, draft_state *s, int from, int n)
+static void append(pair *v, drafter_state *s, int from, int n)
 {
     const draft_append job = { s, v->rows + (size_t)from * WIDTH, n };
     drafter_append(v->d, v->f.c, v->w, &job, 1);
@@ -59,7 +59,7 @@ typedef struct shown {
     float hidden[(MAX_BLOCK - 1) * 512];
 } shown;
 
-static draft_job job_of(pair *v, draft_state *s, int32_t anchor, int block, shown *out)
+static draft_job job_of(pair *v, drafter_state *s, int32_t anchor, int block, shown *out)
 {
     memset(out, 0, sizeof *out);
     return (draft_job){ .state = s,
@@ -73,7 +73,7 @@ static draft_job job_of(pair *v, draft_state *s, int32_t anchor, int block, show
                         .hidden = out->hidden };
 }
 
-static void draft(pair *v, draft_state *s, int32_t anchor, int block, shown *out)
+static void draft(pair *v, drafter_state *s, int32_t anchor, int block, shown *out)
 {
     draft_job job = job_of(v, s, anchor, block, out);
     drafter_draft(v->d, v->f.c, v->w, v->f.k, v->f.w, &job, 1);
@@ -107,10 +107,10 @@ static void everywhere(void (*check)(pair *v))
 static void check_splits(pair *v)
 {
     rng r = { 3 };
-    draft_state *split = context_new(v);
+    drafter_state *split = context_new(v);
     shown want, got;
     for (int n = 1; n <= CONTEXT; n += 1 + (int)rng_below(&r, 9)) {
-        draft_state *s = context_new(v); /* nothing of a longer one is left in it */
+        drafter_state *s = context_new(v); /* nothing of a longer one is left in it */
         drafter_state_reset(split, 0);
         append(v, s, 0, n);
         draft(v, s, 77, 8, &want);
@@ -135,7 +135,7 @@ TEST(any_split_of_appends_gives_the_same_bits)
 static void check_late_start(pair *v)
 {
     const int window = drafter_get_config(v->d)->window, from = CONTEXT - (window - 1);
-    draft_state *s = context_new(v), *late = context_new(v);
+    drafter_state *s = context_new(v), *late = context_new(v);
     shown want, got;
     append(v, s, 0, CONTEXT);
     drafter_state_reset(late, from);
@@ -186,7 +186,7 @@ TEST(contexts_copy_and_travel_as_bytes)
     pair v;
     error e;
     pair_open(&v, PACKS "drafter-tiny-q8", COMPUTE_INT8);
-    draft_state *s = context_new(&v), *copy = context_new(&v), *read = context_new(&v);
+    drafter_state *s = context_new(&v), *copy = context_new(&v), *read = context_new(&v);
     shown want, got;
     append(&v, s, 0, 50);
     drafter_state_copy(copy, s);
@@ -194,7 +194,7 @@ TEST(contexts_copy_and_travel_as_bytes)
     EXPECT_OK(drafter_state_write(s, put_bytes, &b, &e), e);
     EXPECT_OK(drafter_state_read(read, get_bytes, &b, &e), e);
     EXPECT_INT(b.at, b.n);
-    draft_state *all[] = { s, copy, read };
+    drafter_state *all[] = { s, copy, read };
     for (int i = 0; i < 3; i++) {
         append(&v, all[i], 50, 3);
         draft(&v, all[i], 77, 8, i == 0 ? &want : &got);
@@ -229,7 +229,7 @@ static void check_companions(pair *v)
 {
     enum { N = 6 }; /* 35 drafts: more than one use of the head */
     static const int rows[N] = { 1, 17, 40, 72, 33, 5 }, block[N] = { 8, 2, 8, 7, 8, 8 };
-    draft_state *s[N];
+    drafter_state *s[N];
     shown alone[N], together[N];
     draft_append appends[N];
     draft_job jobs[N];
@@ -260,7 +260,7 @@ TEST(R078_every_block_length_drafts)
 {
     pair v;
     pair_open(&v, PACKS "drafter-tiny-q4", COMPUTE_INT8);
-    draft_state *s = context_new(&v);
+    drafter_state *s = context_new(&v);
     shown out;
     draft(&v, s, 3, 8, &out); /* without any context too */
     append(&v, s, 0, 20);
@@ -313,7 +313,7 @@ static void draft_with(const char *more, shown *out, float *layers, float *embed
     snprintf(now, sizeof now, "\"block_size\": 8%s", more);
     kit_edit(&k, "config.json", "\"block_size\": 8", now);
     pair_open(&v, k.folder, COMPUTE_F32);
-    draft_state *s = context_new(&v);
+    drafter_state *s = context_new(&v);
     append(&v, s, 0, 20);
     draft_job job = job_of(&v, s, 3, 4, out);
     job.layers = layers;
@@ -364,7 +364,7 @@ TEST(a_block_behind_a_full_window_overwrites_none_of_it)
         kit_edit(&k, "config.json", "\"sliding_window\": 32",
                  i ? "\"sliding_window\": 65" : "\"sliding_window\": 58");
         pair_open(&v, k.folder, COMPUTE_F32);
-        draft_state *s = context_new(&v);
+        drafter_state *s = context_new(&v);
         append(&v, s, 0, WINDOW - 1);
         draft_job job = job_of(&v, s, 3, 8, &out);
         job.layers = layers[i];
@@ -382,7 +382,7 @@ TEST(ids_beyond_the_tokenizer_are_never_proposed)
 {
     pair v;
     pair_open(&v, PACKS "drafter-tiny-bf16", COMPUTE_INT8);
-    draft_state *s = context_new(&v);
+    drafter_state *s = context_new(&v);
     shown out;
     append(&v, s, 0, 40);
     draft_job job = job_of(&v, s, 9, 8, &out);
@@ -418,7 +418,7 @@ TEST(drafts_follow_the_noise_of_the_sampler)
 {
     pair v;
     pair_open(&v, PACKS "drafter-tiny-q8", COMPUTE_INT8);
-    draft_state *s = context_new(&v);
+    drafter_state *s = context_new(&v);
     append(&v, s, 0, 40);
     shown greedy, out;
     draft(&v, s, 9, 8, &greedy);
@@ -479,7 +479,7 @@ TEST(drafting_allocates_nothing)
 {
     pair v;
     pair_open(&v, PACKS "drafter-tiny-q4", COMPUTE_INT8);
-    draft_state *s = context_new(&v);
+    drafter_state *s = context_new(&v);
     const int64_t before = mem_count();
     shown out;
     for (int i = 0; i < 200; i++) {
@@ -498,7 +498,7 @@ TEST(short_memory_is_reported_and_leaks_nothing)
     pair_open(&v, PACKS "drafter-tiny-q4", COMPUTE_INT8);
     const int64_t live = mem_live();
     drafter *d;
-    draft_state *s;
+    drafter_state *s;
     drafter_work *w;
     const load_options how = { .mode = COMPUTE_INT8 };
     for (int what = 0; what < 3; what++) {

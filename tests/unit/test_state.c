@@ -8,7 +8,7 @@ static void open_tiny(fixture *f)
         f, (fixture_options){ .folder = PACKS "king-tiny", .mode = COMPUTE_INT8, .kv = KV_F16 });
 }
 
-static state *new_state(fixture *f, kv_pool *pages, int max_positions)
+static state *new_state(fixture *f, state_pool *pages, int max_positions)
 {
     error e;
     state *s;
@@ -16,10 +16,10 @@ static state *new_state(fixture *f, kv_pool *pages, int max_positions)
     return s;
 }
 
-static kv_pool *new_pool(fixture *f, int pages)
+static state_pool *new_pool(fixture *f, int pages)
 {
     error e;
-    kv_pool *p;
+    state_pool *p;
     EXPECT_OK(state_pool_new(&p, state_pool_layout(f->pages), pages, &e), e);
     return p;
 }
@@ -62,7 +62,7 @@ TEST(limits_are_refused_and_change_nothing)
     fixture f;
     error e;
     open_tiny(&f);
-    kv_pool *small = new_pool(&f, 2);
+    state_pool *small = new_pool(&f, 2);
     state *a = new_state(&f, small, 1024), *b = new_state(&f, small, 100);
     run(&f, a, KV_PAGE);
     run(&f, b, 10);
@@ -88,7 +88,7 @@ TEST(pages_of_another_shape_are_refused)
     error e;
     open_tiny(&f);
     kv_layout l;
-    kv_pool *p;
+    state_pool *p;
     state *s;
     EXPECT_OK(compute_kv_layout(&l, KV_F16, f.config->n_attention, f.config->n_kv_head + 1,
                                 f.config->head_dim, &e),
@@ -107,7 +107,7 @@ TEST(snapshots_share_pages_until_written)
     open_tiny(&f);
     const int all = state_pool_pages(f.pages);
     state *s = fixture_state(&f), *other = fixture_state(&f);
-    snap *full, *part;
+    state_snap *full, *part;
     run(&f, s, KV_PAGE);
     EXPECT_OK(state_snapshot(s, f.c, &full, &e), e);
     EXPECT_INT(state_pool_free_pages(f.pages), all - 1);
@@ -158,7 +158,8 @@ static status get_bytes(void *arg, void *p, size_t n, error *e)
 }
 
 /* What state_snap_write wrote, read into a snapshot of `len` positions. */
-static status read_snap(snap **out, fixture *f, kv_pool *pages, int len, bytes *b, error *e)
+static status read_snap(state_snap **out, fixture *f, state_pool *pages, int len, bytes *b,
+                        error *e)
 {
     b->at = 0;
     const status room = state_snap_room(out, f->config, pages, len, e);
@@ -174,7 +175,7 @@ TEST(damaged_snapshots_are_refused_and_leave_nothing)
     error e;
     open_tiny(&f);
     state *s = fixture_state(&f);
-    snap *p;
+    state_snap *p;
     run(&f, s, 70);
     EXPECT_OK(state_snapshot(s, f.c, &p, &e), e);
     bytes b = { mem_alloc(8 << 20), 0, 0 };
@@ -198,7 +199,7 @@ TEST(damaged_snapshots_are_refused_and_leave_nothing)
         EXPECT_INT(read_snap(&p, &f, f.pages, 70, &b, &e), E_FORMAT);
         memcpy(b.p + 8 * field, &old, 8);
     }
-    kv_pool *small = new_pool(&f, 1);
+    state_pool *small = new_pool(&f, 1);
     EXPECT_INT(read_snap(&p, &f, small, 70, &b, &e), E_LIMIT);
     state_pool_free(small);
     EXPECT_INT(read_snap(&p, &f, f.pages, 69, &b, &e), E_FORMAT);
@@ -218,9 +219,9 @@ TEST(short_memory_is_reported_and_leaks_nothing)
     error e;
     open_tiny(&f);
     state *s = fixture_state(&f), *more;
-    snap *p;
+    state_snap *p;
     run(&f, s, 20);
-    kv_pool *small;
+    state_pool *small;
     const int64_t live = mem_live();
     for (int n = 1;; n++) {
         mem_fail_after(n);

@@ -25,7 +25,7 @@ typedef struct recorder {
     drafter *d;
     drafter_work *w;
     state *s;
-    draft_state *draft;
+    drafter_state *draft;
     int n_token;
 } recorder;
 
