@@ -3,83 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/file.h"
+#include "hub/environment.h"
 #include "base/banned.h"
 
 enum { LOCK_POLL_MS = 100 };
-
-/* ---- environment ---- */
-
-static const char *variable(const char *name, const char *older)
-{
-    const char *v = getenv(name);
-    if ((!v || !*v) && older) v = getenv(older);
-    return v && *v ? v : NULL;
-}
-
-static bool is_true(const char *name)
-{
-    static const char *const words[] = { "1", "on", "yes", "true" };
-    const char *v = getenv(name);
-    for (int i = 0; v && i < 4; i++) {
-        if (strcasecmp(v, words[i]) == 0) return true;
-    }
-    return false;
-}
-
-bool cache_is_offline(void)
-{
-    return is_true("HF_HUB_OFFLINE") || is_true("TRANSFORMERS_OFFLINE");
-}
-
-void cache_endpoint(char out[CACHE_MAX_PATH])
-{
-    const char *v = variable("HF_ENDPOINT", NULL);
-    snprintf(out, CACHE_MAX_PATH, "%s", v ? v : "https://huggingface.co");
-    for (size_t n = strlen(out); n && out[n - 1] == '/'; n--) out[n - 1] = '\0';
-}
-
-static status home_of(char out[CACHE_MAX_PATH], error *e)
-{
-    const char *given = variable("HF_HOME", NULL), *xdg = variable("XDG_CACHE_HOME", NULL);
-    const char *home = variable("HOME", NULL);
-    int n = 0;
-    if (given) n = snprintf(out, CACHE_MAX_PATH, "%s", given);
-    else if (xdg) n = snprintf(out, CACHE_MAX_PATH, "%s/huggingface", xdg);
-    else if (home) n = snprintf(out, CACHE_MAX_PATH, "%s/.cache/huggingface", home);
-    else return error_set(e, E_ARG, "no place for downloads: want HF_HOME or HOME");
-    if (n > 0 && n < CACHE_MAX_PATH) return OK;
-    return error_set(e, E_LIMIT, "HF_HOME: too long");
-}
-
-bool cache_token(char out[CACHE_MAX_TOKEN])
-{
-    char path[CACHE_MAX_PATH], home[CACHE_MAX_PATH];
-    const char *given = variable("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN");
-    buf text;
-    buf_init(&text, CACHE_MAX_TOKEN);
-    if (given) {
-        buf_text(&text, given);
-    } else if (!is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
-        const char *file = variable("HF_TOKEN_PATH", NULL);
-        bool known = true;
-        if (file) snprintf(path, sizeof path, "%s", file);
-        else known = !home_of(home, NULL) && !file_join(path, sizeof path, home, "token", NULL);
-        if (known && file_exists(path)) (void)file_read(&text, path, NULL);
-    }
-    const str token = str_trim(buf_view(&text));
-    const bool usable =
-        token.len && token.len < CACHE_MAX_TOKEN && !memchr(token.ptr, '\n', token.len);
-    if (usable) snprintf(out, CACHE_MAX_TOKEN, "%.*s", STR_ARG(token));
-    buf_free(&text);
-    return usable;
-}
 
 /* ---- layout ---- */
 
@@ -87,22 +19,13 @@ status cache_of(cache *c, const char *repo, error *e)
 {
     char folder[256] = "models--";
     size_t n = strlen(folder);
-    const char *root = variable("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE");
     for (const char *p = repo; *p; p++) {
         if (n + 3 > sizeof folder) return error_set(e, E_LIMIT, "%s: name too long", repo);
         folder[n++] = *p == '/' ? '-' : *p;
         if (*p == '/') folder[n++] = '-';
     }
     folder[n] = '\0';
-    if (root) {
-        const int len = snprintf(c->root, sizeof c->root, "%s", root);
-        if (len < 0 || len >= CACHE_MAX_PATH)
-            return error_set(e, E_LIMIT, "HF_HUB_CACHE: too long");
-    } else {
-        char home[CACHE_MAX_PATH];
-        TRY(home_of(home, e));
-        TRY(file_join(c->root, sizeof c->root, home, "hub", e));
-    }
+    TRY(environment_cache(c->root, e));
     TRY(file_join(c->repo, sizeof c->repo, c->root, folder, e));
     char locks[CACHE_MAX_PATH];
     TRY(file_join(locks, sizeof locks, c->root, ".locks", e));
@@ -201,7 +124,7 @@ status cache_link(const cache *c, const char *commit, const char *path, const ch
     const ssize_t n = readlink(link, found, sizeof found);
     if (n > 0 && (size_t)n == strlen(want) && memcmp(found, want, (size_t)n) == 0) return OK;
     (void)unlink(link);
-    if (!is_true("HF_HUB_DISABLE_SYMLINKS") && symlink(want, link) == 0) return OK;
+    if (environment_has_links() && symlink(want, link) == 0) return OK;
     if (rename(blob, link) == 0) return OK;
     return error_set(e, E_IO, "%s: cannot be put in place: %s", link, strerror(errno));
 }

@@ -1,5 +1,5 @@
-/* cache.h - where downloads lie on disk, and what the environment says about them: the layout and
- * the variables of the Hugging Face clients, so that what they fetched is found, and the reverse.
+/* cache.h - where downloads lie on disk: the layout of the Hugging Face clients, so that what they
+ * fetched is found, and the reverse.
  *
  *   ROOT/.locks/models--OWNER--NAME/HASH.lock
  *   ROOT/models--OWNER--NAME/refs/REVISION           a commit, 40 hex digits
@@ -9,8 +9,9 @@
 #define HUB_CACHE_H
 #include "base/error.h"
 #include "base/str.h"
+#include "hub/environment.h"
 
-enum { CACHE_MAX_PATH = 4096, CACHE_MAX_TOKEN = 1024 };
+enum { CACHE_MAX_PATH = ENVIRONMENT_MAX_PATH };
 
 typedef struct cache {
     char root[CACHE_MAX_PATH];
@@ -35,8 +36,4 @@ status cache_lock(const char *path, int *fd, bool (*stop)(void *arg), void *arg,
 void cache_unlock(int fd);
 /* Creates the folders above a file. */
 status cache_make_parents(const char *path, error *e);
-
-void cache_endpoint(char out[CACHE_MAX_PATH]); /* HF_ENDPOINT, without a slash at its end */
-bool cache_token(char out[CACHE_MAX_TOKEN]);   /* HF_TOKEN or the stored one; false: none */
-bool cache_is_offline(void);                   /* HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE */
 #endif

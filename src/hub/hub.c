@@ -25,7 +25,7 @@ typedef struct listed {
 typedef struct session {
     const hub_options *o;
     char repo[HUB_MAX_NAME], revision[HUB_MAX_NAME];
-    char endpoint[MAX_PATH], token[CACHE_MAX_TOKEN];
+    char endpoint[MAX_PATH], token[ENVIRONMENT_MAX_TOKEN];
     bool has_token, reached; /* reached: the hub answered, if only with a refusal */
     cache place;
     char commit[65];
@@ -100,12 +100,12 @@ static status open_session(session *s, const char *name, const hub_options *o, e
     if (!is_revision(revision)) return error_set(e, E_ARG, "%s: no usable revision", name);
     snprintf(s->repo, sizeof s->repo, "%.*s", STR_ARG(repo));
     snprintf(s->revision, sizeof s->revision, "%.*s", STR_ARG(revision));
-    cache_endpoint(s->endpoint);
+    environment_endpoint(s->endpoint);
     if (!str_starts(str_from(s->endpoint), STR("http://")) &&
         !str_starts(str_from(s->endpoint), STR("https://")))
         return error_set(e, E_ARG, "HF_ENDPOINT: found %s, want https://HOST or http://HOST",
                          s->endpoint);
-    s->has_token = cache_token(s->token);
+    s->has_token = environment_token(s->token);
     return cache_of(&s->place, s->repo, e);
 }
 
@@ -614,7 +614,7 @@ status hub_pull(const char *name, const hub_options *o, char *folder, size_t cap
 {
     session s;
     status r = open_session(&s, name, o, e);
-    if (!r && (o->offline || cache_is_offline())) {
+    if (!r && (o->offline || environment_is_offline())) {
         r = find_copy(&s, folder, cap, e);
     } else if (!r) {
         r = pull(&s, folder, cap, e);
@@ -720,7 +720,7 @@ status hub_preview(const char *name, const hub_options *o, const char *folder, e
 {
     session s;
     status r = open_session(&s, name, o, e);
-    if (!r && (o->offline || cache_is_offline())) {
+    if (!r && (o->offline || environment_is_offline())) {
         r = error_set(e, E_IO, "%s: not in the cache, and nothing is fetched offline", s.repo);
     }
     if (!r) r = consult(&s, e);
