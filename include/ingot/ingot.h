@@ -230,8 +230,7 @@ typedef struct ingot_sampling {
     bool show_special;   /* special tokens are part of the text */
 } ingot_sampling;
 
-/* INGOT_E_AGAIN: the queue is full. INGOT_E_LIMIT: it will never have room for that many choices.
- */
+/* INGOT_E_AGAIN: the queue is full. INGOT_E_LIMIT: it will never have room for so many choices. */
 ingot_status ingot_submit(ingot_request **out, ingot_engine *g, const ingot_prompt *p,
                           const ingot_sampling *s, ingot_error *e);
 

@@ -12,8 +12,7 @@
 /* The first measurements: one is repeated until it has taken so long or run so often. */
 #define MEASURE_SECONDS 0.02
 enum { MEASURE_RUNS = 10 };
-/* The layers that a measured pass runs have at least so many bytes of tiles: no cache holds them.
- */
+/* The layers that a measured pass runs have at least so many bytes of tiles: no cache holds it. */
 #define MEASURE_BYTES ((size_t)256 << 20)
 /* Positions beyond what it has that a sequence is promised. */
 enum { GROWTH = 256 };

@@ -212,8 +212,7 @@ static bool bar_the_poor(table *t)
 }
 
 /* Purses are measured in worst cases of a usual block, drafted alone beside the others' single
- * rows.
- */
+ * rows. */
 static void find_worst(const table *t, wager *w)
 {
     if (w->limit < 2 || (w->limit < USUAL_BLOCK && w->worst > 0)) return;
