@@ -4,17 +4,14 @@ T ?= 60
 W ?= build/nugget
 PREFIX ?= /usr/local
 B := $(if $(filter release,$(P)),build,build/$(P))
+BUILD = scripts/deps && { [ -f $(B)/build.ninja ] || cmake --preset $(P); } && ninja -C $(B)
 PAIR = $(if $(KING),--king $(KING)) $(if $(DRAFTER),--drafter $(DRAFTER))
 
 .PHONY: all run test bench fuzz arm64 lint coverage nugget install uninstall package portable clean help
 all:
-	@scripts/deps
-	@[ -f $(B)/build.ninja ] || cmake --preset $(P)
-	@ninja -C $(B)
+	@$(BUILD)
 run: ## chat with the small pair that ships with ingot (ARGS=, KING=folder, DRAFTER=folder)
-	@scripts/deps >&2
-	@[ -f $(B)/build.ninja ] || cmake --preset $(P) >&2
-	@ninja -C $(B) ingot >&2
+	@{ $(BUILD) ingot; } >&2
 	@$(B)/ingot chat $(PAIR) $(ARGS)
 test: all ## all tests (P=asan, tsan, debug, clang: in that build)
 	ctest --test-dir $(B) --output-on-failure --output-junit junit.xml -j $$(getconf _NPROCESSORS_ONLN)
@@ -40,15 +37,17 @@ coverage: ## lines that the tests run, by module, and what none of them runs
 	scripts/coverage
 nugget: all ## train the shipped pair anew: hours; checkpoints and packs in W=build/nugget (train/README.md)
 	train/make-nugget $(W) $(ARGS)
-install: all ## into PREFIX=/usr/local (and DESTDIR)
-	@DESTDIR="$(DESTDIR)" cmake --install $(B) --prefix "$(PREFIX)" --strip
-uninstall: ## remove what the last `make install` from this folder put there
-	@[ -f $(B)/install_manifest.txt ] || { echo "no $(B)/install_manifest.txt: nothing was installed from here"; exit 1; }
-	@while IFS= read -r file || [ -n "$$file" ]; do rm -fv "$(DESTDIR)$$file"; done < $(B)/install_manifest.txt
-package: all ## a .deb (and with P=static a .tar.gz that runs on any Linux of this age) in the build folder
+install: ## into PREFIX=/usr/local (and DESTDIR)
+	@$(BUILD) installed
+	@DESTDIR="$(DESTDIR)" scripts/install $(B) "$(PREFIX)"
+uninstall: ## remove what `make install` from this folder put there
+	@DESTDIR="$(DESTDIR)" scripts/install --remove $(B)
+package: ## a .deb (and with P=static a .tar.gz that runs on any Linux of this age) in the build folder
+	@scripts/deps --package
+	@$(BUILD) installed
 	cd $(B) && cpack -G $(if $(filter static,$(P)),TGZ,DEB)
 portable: ## the .tar.gz: every library but libc linked in
-	@scripts/deps
+	@scripts/deps --package
 	scripts/static-curl build/static-curl
 	@PKG_CONFIG_PATH=$(CURDIR)/build/static-curl/lib/pkgconfig cmake --preset static
 	@$(MAKE) package P=static

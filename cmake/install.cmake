@@ -34,6 +34,14 @@ if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT CMAKE_CROSSCOMPILING)
   add_custom_target(manual ALL DEPENDS ${manual}/man1/ingot.1)
 endif()
 
+# All that is installed, and no test: what `make install` and `make package` build.
+add_custom_target(installed)
+foreach(target ingot libingot manual)
+  if(TARGET ${target})
+    add_dependencies(installed ${target})
+  endif()
+endforeach()
+
 set(pair models/nugget)
 install(TARGETS ingot)
 install(DIRECTORY ${pair}/king ${pair}/drafter-q8 DESTINATION ${CMAKE_INSTALL_DATADIR}/ingot/models/nugget)

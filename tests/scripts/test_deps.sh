@@ -30,8 +30,11 @@ apt-get install -y --no-install-recommends libevent-dev" cat "$NOTES"
 expect 0 "" env PATH="$fake" scripts/deps
 [ -z "$printed" ] || { echo "with nothing missing it printed: $printed"; exit 1; }
 
+# what packages are made with is asked for by those who make them
+expect 1 "missing packages: dpkg-dev file" env PATH="$fake" DEPS=no scripts/deps --package
+
 # a package that some releases lack is no reason to fail
-for tool in clang clang-format clang-tidy cppcheck curl dpkg-source gcovr git mandoc nginx node npm python3 zsh; do command_that $tool :; done
+for tool in clang clang-format clang-tidy cppcheck curl dpkg-source file gcovr git mandoc nginx node npm python3 zsh; do command_that $tool :; done
 ln -s "$(command -v grep)" "$fake/grep"
 echo > "$fake/libclang_rt.fuzzer.a"
 command_that clang "echo $fake/libclang_rt.fuzzer.a"

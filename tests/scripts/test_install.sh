@@ -6,11 +6,14 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 build=${INGOT_BUILD:?the build folder}
 [ -f "$build/libingot.a" ] && [ -f "$build/manual/man1/ingot.1" ] || { echo "libingot or the manual is not built here"; exit 77; }
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+notes="$build/install_manifest.txt $build/install_folders.txt" # of an installation that this one shall not forget
+trap 'for note in $notes; do rm -f "$note"; [ ! -f "$folder/${note##*/}" ] || mv "$folder/${note##*/}" "$note"; done; rm -rf "$folder"' EXIT
+for note in $notes; do [ ! -f "$note" ] || mv "$note" "$folder"; done
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
-cmake --install "$build" --prefix "$folder/usr" > "$folder/log"
-cp "$build/install_manifest.txt" "$folder/manifest"
+mkdir "$folder/usr"
+"$root/scripts/install" "$build" "$folder/usr" > "$folder/log"
+"$root/scripts/install" "$build" "$folder/usr" > "$folder/log" # the second finds the folders of the first
 cd "$folder"
 unset INGOT_KING INGOT_DRAFTER
 export PATH=$folder/usr/bin:$PATH
@@ -53,7 +56,9 @@ complete() { # WORDS...: what bash offers for the last of them
 if command -v zsh > /dev/null; then zsh -n "$folder/usr/share/zsh/site-functions/_ingot"; fi
 if command -v fish > /dev/null; then fish -n "$folder/usr/share/fish/vendor_completions.d/ingot.fish"; fi
 
-cp manifest "$build/install_manifest.txt"
-make -s -C "$root" uninstall B="$build" > /dev/null
-left=$(find "$folder/usr" -type f)
-[ -z "$left" ] || fail "uninstall leaves: $left"
+mkdir "$folder/usr/share/zsh/of_others"
+"$root/scripts/install" --remove "$build" > log
+grep -qx "not empty, left: $folder/usr/share/zsh/" log || fail "a folder that is not empty: $(tail -5 log)"
+left=$(cd usr && find . -mindepth 1 | sort | tr '\n' ' ')
+[ "$left" = './share ./share/zsh ./share/zsh/of_others ' ] || fail "uninstall leaves: $left"
+! "$root/scripts/install" --remove "$build" > log 2>&1 || fail "there was nothing left to remove"
