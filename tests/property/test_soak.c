@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/sysmem.h"
 #include "nugget.h"
+#include "stride.h"
 
 enum {
     CLIENTS = 3,
@@ -68,7 +69,7 @@ static void make_kind(kind *k, const kind *before, rng *r)
     *s = INGOT_INIT(ingot_sampling);
     s->has_seed = true;
     s->seed = rng_next(r);
-    s->max_tokens = 1 + (int)rng_below(r, rng_below(r, 16) ? 48 : MOST_OUTPUT);
+    s->max_tokens = 1 + (int)rng_below(r, rng_below(r, 16) ? 48 : MOST_OUTPUT / test_stride());
     s->ignore_eos = rng_below(r, 4) > 0;
     s->block = (int)rng_below(r, 9);
     s->temperature = rng_below(r, 3) ? 0.3f * (float)rng_below(r, 6) : 0;

@@ -22,6 +22,7 @@ PROGRAM = os.environ.get("INGOT_PROGRAM", os.path.join(ROOT, "build", "ingot"))
 NUGGET = os.path.join(ROOT, "models", "nugget")
 GOLDEN = os.path.join(ROOT, "tests", "golden", "openai")
 SLOW = float(os.environ.get("INGOT_TEST_SLOW", "1"))  # sanitized builds take longer
+VERY_SLOW = SLOW > 4  # the thread sanitizer's: a token takes long enough there without plain C, and fewer do
 PATIENCE = 120 * SLOW
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
