@@ -10,6 +10,7 @@ enum {
     MAX_REFS = 256,
     MAX_REPEAT = 4096,
     MAX_PATH = 256,
+    COMPARISONS = 1 << 18, /* of parts of branches of oneOf: less than a second */
     INDENT = 24,
     DIGITS = 16
 };
@@ -28,6 +29,7 @@ typedef struct builder {
     char path[MAX_PATH];
     size_t path_len;
     int nesting;
+    size_t comparisons; /* left */
 } builder;
 
 static status build(builder *b, const json_node *s, int next, int *out, error *e);
@@ -478,11 +480,11 @@ static status check_alone(const builder *b, const json_node *s, const char *keyw
 }
 
 /* oneOf wants exactly one; its branches are joined, so no value may fit two. */
-static status check_apart(const builder *b, const json_node *list, error *e)
+static status check_apart(builder *b, const json_node *list, error *e)
 {
     for (size_t i = 0; i < json_len(list); i++)
         for (size_t k = 0; k < i; k++)
-            if (!subschema_apart(b->root, json_at(list, i), json_at(list, k)))
+            if (!subschema_apart(b->root, json_at(list, i), json_at(list, k), &b->comparisons))
                 return refuse(b, STR("oneOf"), "two of its schemas may fit the same value (anyOf?)",
                               e);
     return OK;
@@ -713,6 +715,7 @@ static status begin(builder **out, error *e)
     builder *b = mem_zalloc(sizeof *b);
     if (!b) return error_set(e, E_NOMEM, "schema: no memory");
     b->space = b->character = b->value = -1;
+    b->comparisons = COMPARISONS;
     const status s = grammar_new(&b->g, e);
     if (s) mem_free(b);
     *out = b;

@@ -88,12 +88,24 @@ static const json_node *value_of(const json_node *s, size_t i)
     return json_at(json_get(s, "enum"), i);
 }
 
+typedef struct comparison {
+    const json_node *root;
+    size_t *work; /* schemas, values and names that may still be looked at */
+} comparison;
+
+static bool is_spent(const comparison *c, size_t work)
+{
+    *c->work = work < *c->work ? *c->work - work : 0;
+    return *c->work == 0;
+}
+
 /* Every value of a is apart from b: from its values, or from its types. */
-static bool all_values_apart(const json_node *a, const json_node *b)
+static bool all_values_apart(const comparison *c, const json_node *a, const json_node *b)
 {
     const json_node *types = json_get(b, "type"), *x, *y;
     if (!value_of(a, 0)) return false;
     for (size_t i = 0; (x = value_of(a, i)); i++) {
+        if (is_spent(c, 1 + json_len(json_get(b, "enum")))) return false;
         bool apart = types && !subschema_fits_type(types, x);
         if (!apart && value_of(b, 0)) {
             apart = true;
@@ -104,7 +116,7 @@ static bool all_values_apart(const json_node *a, const json_node *b)
     return true;
 }
 
-static bool apart(const json_node *root, const json_node *a, const json_node *b, int depth);
+static bool apart(const comparison *c, const json_node *a, const json_node *b, int depth);
 
 static bool is_object(const json_node *s)
 {
@@ -113,16 +125,16 @@ static bool is_object(const json_node *s)
 }
 
 /* An object of a has a property whose value fits no object of b. */
-static bool properties_apart(const json_node *root, const json_node *a, const json_node *b,
-                             int depth)
+static bool properties_apart(const comparison *c, const json_node *a, const json_node *b, int depth)
 {
     const json_node *others = json_get(b, "properties"), *value;
     const bool closed = json_kind(json_get(b, "additionalProperties")) == JSON_FALSE;
     str key;
     for (void *it = NULL; json_each(json_get(a, "properties"), &it, &key, &value);) {
+        if (is_spent(c, 1 + json_len(json_get(a, "required")))) return false;
         if (!subschema_requires(a, key)) continue;
         const json_node *other = json_get_str(others, key);
-        if (other ? apart(root, value, other, depth) : closed) return true;
+        if (other ? apart(c, value, other, depth) : closed) return true;
     }
     return false;
 }
@@ -134,19 +146,20 @@ static const json_node *resolve(const json_node *root, const json_node *s)
     return s;
 }
 
-static bool apart(const json_node *root, const json_node *a, const json_node *b, int depth)
+static bool apart(const comparison *c, const json_node *a, const json_node *b, int depth)
 {
-    if (depth == MAX_DEPTH) return false;
-    a = resolve(root, a);
-    b = resolve(root, b);
+    if (depth == MAX_DEPTH || is_spent(c, 1)) return false;
+    a = resolve(c->root, a);
+    b = resolve(c->root, b);
     const json_node *types_a = json_get(a, "type"), *types_b = json_get(b, "type");
     if (types_a && types_b && types_apart(types_a, types_b)) return true;
-    if (all_values_apart(a, b) || all_values_apart(b, a)) return true;
+    if (all_values_apart(c, a, b) || all_values_apart(c, b, a)) return true;
     return is_object(a) && is_object(b) &&
-           (properties_apart(root, a, b, depth + 1) || properties_apart(root, b, a, depth + 1));
+           (properties_apart(c, a, b, depth + 1) || properties_apart(c, b, a, depth + 1));
 }
 
-bool subschema_apart(const json_node *root, const json_node *a, const json_node *b)
+bool subschema_apart(const json_node *root, const json_node *a, const json_node *b, size_t *work)
 {
-    return apart(root, a, b, 0);
+    const comparison c = { root, work };
+    return apart(&c, a, b, 0);
 }

@@ -10,6 +10,7 @@ bool subschema_requires(const json_node *s, str name);
 bool subschema_allows_type(const json_node *types, str type);
 bool subschema_fits_type(const json_node *types, const json_node *value);
 /* True when no value fits both, as far as types, constants and properties that must be there show
- * it. */
-bool subschema_apart(const json_node *root, const json_node *a, const json_node *b);
+ * it within *work, which goes down by what was looked at: recursion meets the same pair of schemas
+ * over and over. */
+bool subschema_apart(const json_node *root, const json_node *a, const json_node *b, size_t *work);
 #endif

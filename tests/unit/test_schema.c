@@ -1,3 +1,5 @@
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/schema.h"
@@ -181,6 +183,30 @@ TEST(R041_what_is_not_supported_is_refused_with_its_path)
             FAIL("%s: got \"%s\", want \"%s...\"", cases[i].schema, e.text, cases[i].want);
         json_free(doc);
     }
+}
+
+/* Two branches that lead to the same recursive object: each level asks about every property of the
+ * one below. */
+TEST(branches_of_oneOf_are_compared_in_bounded_time)
+{
+    buf b;
+    buf_init(&b, 1 << 16);
+    buf_text(&b, "{\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < 10; i++)
+        buf_printf(&b, "%s\"%c\":{\"$ref\":\"#/$defs/n\"}", i ? "," : "", 'a' + i);
+    buf_text(&b, "},\"required\":[");
+    for (int i = 0; i < 10; i++) buf_printf(&b, "%s\"%c\"", i ? "," : "", 'a' + i);
+    buf_text(&b, "]}},\"oneOf\":[{\"$ref\":\"#/$defs/n\"},{\"$ref\":\"#/$defs/n\"}]}");
+    json_doc *doc;
+    error e;
+    grammar *g;
+    EXPECT_OK(json_parse(&doc, buf_view(&b), 0, "schema", &e), e);
+    const int64_t start = clock_ns();
+    EXPECT_INT(schema_compile(&g, json_root(doc), false, &e), E_UNSUPPORTED);
+    EXPECT_STR(e.text, "schema: oneOf: two of its schemas may fit the same value (anyOf?)");
+    EXPECT(clock_ns() - start < 30000000000);
+    json_free(doc);
+    buf_free(&b);
 }
 
 /* Any way through the grammar that ends where it may is JSON, by the reader's account. */
