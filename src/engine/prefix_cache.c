@@ -288,13 +288,11 @@ static void take_done(prefix_cache *c)
     status s;
     error e;
     const disk_job job = prefix_disk_take(c->disk, &image, &s, &e);
+    if (job == DISK_NOTHING) return;
     prefix_entry *p = held_entry(c);
-    if (job == DISK_NOTHING) {
-        if (p && !prefix_disk_holds(c->disk)) p->held = false; /* only the disk is still busy */
-        return;
-    }
-    note(c, job, s, &e);
     if (p) p->held = false;
+    if (job == DISK_RELEASED) return;
+    note(c, job, s, &e);
     if (job == DISK_STORE) return;
     CHECK(p && p->arriving);
     p->arriving = false;

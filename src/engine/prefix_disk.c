@@ -491,14 +491,6 @@ bool prefix_disk_busy(prefix_disk *d)
     return busy;
 }
 
-bool prefix_disk_holds(prefix_disk *d)
-{
-    pthread_mutex_lock(&d->lock);
-    const bool holds = d->holds;
-    pthread_mutex_unlock(&d->lock);
-    return holds;
-}
-
 disk_job prefix_disk_take(prefix_disk *d, prefix_image *image, status *result, error *e)
 {
     disk_job job = DISK_NOTHING;
@@ -509,6 +501,8 @@ disk_job prefix_disk_take(prefix_disk *d, prefix_image *image, status *result, e
         *result = d->result;
         *e = d->error;
         d->phase = IDLE;
+    } else if (d->phase == RUNNING && !d->holds) {
+        job = DISK_RELEASED;
     }
     pthread_mutex_unlock(&d->lock);
     return job;

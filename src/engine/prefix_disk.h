@@ -22,7 +22,7 @@ typedef struct prefix_disk_options {
     void *notify_arg;
 } prefix_disk_options;
 
-/* What a file is made of. Borrowed by the job until prefix_disk_holds says no. */
+/* What a file is made of. Borrowed by the job until prefix_disk_take says so. */
 typedef struct prefix_image {
     int32_t *tokens; /* [n] */
     int n;
@@ -31,7 +31,8 @@ typedef struct prefix_image {
     drafter_state *draft; /* NULL: begins empty (when loading: is not wanted) */
 } prefix_image;
 
-typedef enum disk_job { DISK_NOTHING, DISK_STORE, DISK_LOAD } disk_job;
+/* What has happened: a job has ended, or one still runs and has let go of its image. */
+typedef enum disk_job { DISK_NOTHING, DISK_RELEASED, DISK_STORE, DISK_LOAD } disk_job;
 
 typedef struct prefix_disk prefix_disk;
 status prefix_disk_open(prefix_disk **out, const prefix_disk_options *o, error *e);
@@ -44,9 +45,8 @@ int prefix_disk_find(prefix_disk *d, const int32_t *tokens, int n, int above);
 void prefix_disk_store(prefix_disk *d, const prefix_image *from);
 /* `into` has its tokens and room for the rest; flags and content are filled in. */
 void prefix_disk_load(prefix_disk *d, const prefix_image *into);
-bool prefix_disk_busy(prefix_disk *d);  /* there is a job, or its result was not taken */
-bool prefix_disk_holds(prefix_disk *d); /* and it still uses the image */
-/* The result of a job that has ended, once; DISK_NOTHING: none has. */
+bool prefix_disk_busy(prefix_disk *d); /* there is a job, or its result was not taken */
+/* DISK_STORE and DISK_LOAD are told once, with the result. */
 disk_job prefix_disk_take(prefix_disk *d, prefix_image *image, status *result, error *e);
 void prefix_disk_wait(prefix_disk *d);    /* until the job under way has ended */
 void prefix_disk_abandon(prefix_disk *d); /* gives up storing: soon the image is free */
