@@ -207,7 +207,7 @@ typedef struct ingot_sampling {
     float top_p;       /* 0 or 1: off; the narrowest set is INGOT_TOP_P_LEAST */
     float min_p;
     float presence_penalty, frequency_penalty;
-    float repetition_penalty; /* 0 or 1: off */
+    float repetition_penalty; /* 0.01 to 100; 0 or 1: off */
     const ingot_bias *bias;
     int n_bias;
     bool has_seed;

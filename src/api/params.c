@@ -15,7 +15,8 @@ status params_check(const ingot_sampling *s, const ingot_model *m, error *e)
     TRY(check_real("min_p", s->min_p, 0, 1, e));
     TRY(check_real("presence_penalty", s->presence_penalty, -100, 100, e));
     TRY(check_real("frequency_penalty", s->frequency_penalty, -100, 100, e));
-    TRY(check_real("repetition_penalty", s->repetition_penalty, 0, 100, e));
+    if (s->repetition_penalty != 0)
+        TRY(check_real("repetition_penalty", s->repetition_penalty, 0.01f, 100, e));
     TRY(check_range("max_tokens", s->max_tokens, 0, INT32_MAX, e));
     TRY(check_range("n", s->n, 0, REQUEST_MAX_CHOICES, e));
     TRY(check_range("top_logprobs", s->top_logprobs, 0, REQUEST_MAX_TOP, e));

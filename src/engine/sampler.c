@@ -197,13 +197,17 @@ int32_t sampler_pick(const sampler *s, sampler_work *w, compute *c, const float 
 {
     const sampler_params *p = &s->params;
     const float *x = adjusted(s, w, logits, mask);
-    if (!(p->temperature >= SAMPLER_GREEDY)) return compute_argmax(c, x, s->n_token);
+    if (!(p->temperature >= SAMPLER_GREEDY)) {
+        const int32_t best = compute_argmax(c, x, s->n_token);
+        return x[best] > -INFINITY ? best : -1;
+    }
     const uint64_t key = rng_key(p->seed, s->choice, (uint64_t)position);
     const double t = p->temperature;
     const double below = p->min_p > 0 ? t * f64_log(p->min_p) : -INFINITY; /* of the largest */
     if (p->top_k <= 0 && !(p->top_p < 1))
         return pick_all(x, s->n_token, t, key, (double)largest(x, s->n_token) + below);
     int n = candidates(s, w, c, x);
+    if (w->values[0] == -INFINITY) return -1;
     while (n > 1 && ((double)w->values[n - 1] < (double)w->values[0] + below ||
                      w->values[n - 1] == -INFINITY))
         n--;

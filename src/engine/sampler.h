@@ -53,7 +53,8 @@ void sampler_free(sampler *s);
 void sampler_saw(sampler *s, int32_t id, bool output);
 
 /* The token at absolute position `position`, from logits [n_vocab] of the row before it. `mask`
- * (may be NULL): bit id of word id / 32 set: allowed; at least one bit is set. */
+ * (may be NULL): bit id of word id / 32 set: allowed; at least one bit is set.
+ * -1: none of them has a logit that is a number. */
 int32_t sampler_pick(const sampler *s, sampler_work *w, compute *c, const float *logits,
                      int position, const uint32_t *mask);
 

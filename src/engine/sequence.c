@@ -103,7 +103,10 @@ int32_t sequence_pick(sequence *s, workbench *w, const float *logits)
     const uint32_t *mask = NULL;
     if (is_constrained(s) && !find_mask(s, &mask)) return -1;
     if (s->in_think && p->constraint) mask = tokmask_thought(p->constraint);
-    return sampler_pick(&s->sampler, &w->sampler, w->compute, logits, s->n_tokens, mask);
+    const int32_t id =
+        sampler_pick(&s->sampler, &w->sampler, w->compute, logits, s->n_tokens, mask);
+    if (id < 0) sequence_fail(s, "sampling: no logit is a number that can be picked");
+    return id;
 }
 
 static bool is_stop_id(const sequence *s, int32_t id)

@@ -135,6 +135,11 @@ TEST(R069_parameters_out_of_range_are_refused)
     s.top_p = 1.5f;
     EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
     s = greedy(2);
+    s.repetition_penalty = 1e-38f;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
+    s.repetition_penalty = 0.01f;
+    EXPECT_INT(try_submit(&r, &p, &s), INGOT_OK);
+    s = greedy(2);
     s.n = 9;
     EXPECT_INT(try_submit(&r, &p, &s), INGOT_E_ARG);
     s = greedy(2);

@@ -277,6 +277,25 @@ TEST(a_mask_allows_only_its_bits)
     rig_free(r);
 }
 
+/* Nothing is picked from a row without a number that could be. */
+TEST(a_row_without_numbers_gives_no_token)
+{
+    static const float greedy_and_not[] = { 0, 1 };
+    static const int top_k[] = { 0, 5 };
+    static const float top_p[] = { 1, 0.5f };
+    rig *r = rig_new(11, 1);
+    for (int kind = 0; kind < 2; kind++) {
+        for (int i = 0; i < VOCAB; i++) r->logits[i] = kind ? NAN : -INFINITY;
+        for (int i = 0; i < 8; i++) {
+            sampler_params p = plain_params(greedy_and_not[i & 1]);
+            p.top_k = top_k[i >> 1 & 1];
+            p.top_p = top_p[i >> 2];
+            EXPECT_INT(pick(r, &p, VOCAB, i), -1);
+        }
+    }
+    rig_free(r);
+}
+
 TEST(choices_and_seeds_have_their_own_noise)
 {
     rig *r = rig_new(9, 0.1);

@@ -33,7 +33,7 @@ static void close_bench(bench *b)
     fixture_close(&b->f);
 }
 
-static request *add(bench *b, int n_prompt)
+static request *add_sampled(bench *b, int n_prompt, sampler_params sampling)
 {
     error e;
     int32_t prompt[LONG];
@@ -43,6 +43,7 @@ static request *add(bench *b, int n_prompt)
     const request_params p = { .prompt = prompt,
                                .n_prompt = n_prompt,
                                .n = 1,
+                               .sampling = sampling,
                                .max_tokens = OUTPUT,
                                .block = REQUEST_BLOCK_PLAIN,
                                .top_logprobs = -1,
@@ -54,6 +55,11 @@ static request *add(bench *b, int n_prompt)
     EXPECT_OK(sequence_new(&s, r, 0, scheduler_bench(b->g), &e), e);
     scheduler_add(b->g, s);
     return r;
+}
+
+static request *add(bench *b, int n_prompt)
+{
+    return add_sampled(b, n_prompt, (sampler_params){ .top_p = 1, .repetition = 1 });
 }
 
 static request_progress progress_of(request *r)
@@ -109,5 +115,21 @@ TEST(prompts_share_a_step_equally)
     EXPECT_INT(rows, CHUNK);
     scheduler_cancel_all(b.g);
     for (int i = 0; i < 4; i++) request_release(r[i]);
+    close_bench(&b);
+}
+
+/* A penalty that makes logits infinite leaves nothing to draw: the request fails, it does not go on
+ * without tokens. */
+TEST(a_request_without_a_token_to_pick_fails)
+{
+    bench b;
+    open_bench(&b, 1);
+    const sampler_params sampling = { .temperature = 1, .top_p = 1, .repetition = 1e-38f };
+    request *r = add_sampled(&b, SHORT, sampling);
+    for (int i = 0; i < 4 * OUTPUT; i++) (void)scheduler_pass(b.g);
+    EXPECT_INT(progress_of(r).finish, REQUEST_FAILED);
+    EXPECT_STR(request_peek(r, 0).error, "sampling: no logit is a number that can be picked");
+    scheduler_cancel_all(b.g);
+    request_release(r);
     close_bench(&b);
 }
