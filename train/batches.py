@@ -14,7 +14,7 @@ from multiprocessing import get_context, parent_process
 import torch
 
 import corpus
-from corpus import words
+from corpus import drills, words
 
 ROW = 512
 
@@ -100,6 +100,21 @@ def list_rows(tok, rows, seed):
         for part in again:
             ids += part
             written += [False] + [True] * (len(part) - 1)
+        if len(ids) <= ROW:
+            docs.append((ids, written))
+            total += len(ids)
+    return pack(docs, rows)
+
+
+def skill_rows(tok, rows, seed):
+    """Rows of drills of single skills."""
+    docs, total, r = [], 0, random.Random(f"skills {seed}")
+    while total < rows * ROW:
+        ids, written = [], []
+        for text, counts in drills.draw(r):
+            part = tok.encode(text).ids
+            ids += part
+            written += [counts] * len(part)
         if len(ids) <= ROW:
             docs.append((ids, written))
             total += len(ids)

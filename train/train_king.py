@@ -177,7 +177,9 @@ def make_batch(args, step):
     tok, seed, rows = corpus.tokenizer(), f"{args.seed}/{step}", rows_of(args, step)
     drills = max(1, rows // (2 if step < args.drills_first else 8))
     copies = (drills + step % 2) // 2
-    return batches.join(batches.corpus_rows(tok, rows - drills, seed),
+    skills = rows * (3 if step < args.ternary_from else 2) // 8
+    return batches.join(batches.corpus_rows(tok, rows - drills - skills, seed),
+                        batches.skill_rows(tok, skills, seed),
                         batches.copy_rows(copies, corpus.BASE_VOCAB, seed),
                         batches.list_rows(tok, drills - copies, seed))
 

@@ -21,15 +21,15 @@ KING = os.path.join(HERE, "..", "..", "models", "nugget", "king")   # its tokeni
 BASE_VOCAB = 4064       # entries of the tokenizer before the added tokens
 THINK_SHARE = 0.5
 
-MIX = [(numbers.arithmetic, 14), (numbers.word_problem, 4), (numbers.compare, 5),
-       (numbers.count_numbers, 3), (numbers.sort_numbers, 5), (numbers.units, 3),
-       (numbers.number_words, 2), (numbers.roman, 1), (words.sort_words, 9), (words.strings, 10),
-       (words.spell_several, 3), (words.several, 4), (words.echo, 5), (extraction.extract_json, 7),
-       (extraction.reading, 5),
-       (programs.code, 6), (programs.other_language, 1), (programs.no_code, 1),
-       (tools.tool_use, 11), (talk.greet, 5), (talk.facts, 5), (talk.unknown, 5),
-       (talk.knowledge, 6), (talk.translate, 2), (talk.story, 1), (talk.memory, 5),
-       (talk.go_on, 2), (talk.and_of, 2), (talk.system_rule, 3)]
+MIX = [(numbers.arithmetic, 12), (numbers.word_problem, 5), (numbers.compare, 6),
+       (numbers.count_numbers, 5), (numbers.sort_numbers, 7), (numbers.units, 4),
+       (numbers.number_words, 3), (numbers.roman, 2), (words.sort_words, 11), (words.strings, 13),
+       (words.spell_several, 4), (words.several, 6), (words.echo, 6), (extraction.extract_json, 4),
+       (extraction.reading, 3),
+       (programs.code, 7), (programs.other_language, 1), (programs.no_code, 1),
+       (tools.tool_use, 10), (talk.greet, 6), (talk.facts, 4), (talk.unknown, 3),
+       (talk.knowledge, 6), (talk.translate, 3), (talk.story, 2), (talk.memory, 5),
+       (talk.go_on, 2), (talk.and_of, 2), (talk.system_rule, 5)]
 FAMILIES, WEIGHTS = zip(*MIX)
 BEFORE = [numbers.arithmetic, numbers.compare, words.strings, words.sort_words, words.echo,
           talk.greet, talk.facts, talk.knowledge, talk.unknown]

@@ -58,7 +58,7 @@ def comma(items):
     return ", ".join(map(str, items))
 
 
-def pick(r, pool, made_up=0.2):
+def pick(r, pool, made_up=0.1):
     """A word of the pool, or now and then one that nobody knows, made of the halves of two. Such
     words teach to copy and to spell what was never seen."""
     w = r.choice(pool)

@@ -13,14 +13,26 @@ def digits(n):
     return [int(c) for c in str(n)[::-1]]
 
 
+def add_line(x, y, carry):
+    return f"{x}+{y}+{carry}={x + y + carry:02d}"
+
+
+def sub_line(x, y, borrow):
+    s = x - y - borrow
+    return f"{x}-{y}-{borrow}={s}: {s % 10}"
+
+
+def mul_line(x, y, carry):
+    return f"{x}*{y}={x * y:02d}+{carry}={x * y + carry:02d}"
+
+
 def add_steps(a, b):
     """Column by column, each sum with two digits: the carry and the digit to write."""
     da, db, carry, lines = digits(a), digits(b), 0, []
     for i in range(max(len(da), len(db))):
         x, y = da[i] if i < len(da) else 0, db[i] if i < len(db) else 0
-        s = x + y + carry
-        lines.append(f"{x}+{y}+{carry}={s:02d}")
-        carry = s // 10
+        lines.append(add_line(x, y, carry))
+        carry = (x + y + carry) // 10
     return "\n".join([*lines, str(a + b)])
 
 
@@ -29,19 +41,17 @@ def sub_steps(a, b):
     da, db, borrow, lines = digits(a), digits(b), 0, []
     for i, x in enumerate(da):
         y = db[i] if i < len(db) else 0
-        s = x - y - borrow
-        lines.append(f"{x}-{y}-{borrow}={s}: {s % 10}")
-        borrow = int(s < 0)
+        lines.append(sub_line(x, y, borrow))
+        borrow = int(x - y - borrow < 0)
     return "\n".join([*lines, str(a - b)])
 
 
 def mul_steps(a, b):
-    """Digit by digit, as in add_steps; b has one digit."""
+    """Digit by digit, as in add_steps: the product, then the carry; b has one digit."""
     carry, lines = 0, []
     for d in digits(a):
-        s = d * b + carry
-        lines.append(f"{d}*{b}+{carry}={s:02d}")
-        carry = s // 10
+        lines.append(mul_line(d, b, carry))
+        carry = (d * b + carry) // 10
     return "\n".join([*lines, str(a * b)])
 
 

@@ -12,11 +12,17 @@ def distinct(r, count, letters):
     """Words that differ in their first `letters` letters."""
     out, seen = [], set()
     while len(out) < count:
-        w = pick(r, WORDS, 0.1)
+        w = pick(r, WORDS, 0.05)
         if w[:letters] not in seen:
             seen.add(w[:letters])
             out.append(w)
     return out
+
+
+def by_letters(ws, out, letters):
+    """Each word after its first letters, then these alone in order."""
+    return (f"first: {comma(f'{spell(w[:letters])} {w}' for w in ws)}\n"
+            f"sorted: {' '.join(spell(w[:letters]) for w in out)}")
 
 
 def sort_words(r, thinking):
@@ -31,8 +37,7 @@ def sort_words(r, thinking):
     if not desc:
         forms += [f"sort the words {comma(ws)}", f"sort {comma(ws)}"]
     return sample("sort_words", comma(sorted(ws)), ask(r, r.choice(forms)),
-                  f"{comma(f'{spell(w[:2])} {w}' for w in ws)}\n"
-                  f"{comma(f'{spell(w[:2])} {w}' for w in out)}", comma(out))
+                  by_letters(ws, out, letters), comma(out))
 
 
 def spell(w, by="-"):
@@ -81,7 +86,7 @@ def strings(r, thinking):
 
 def spell_several(r, thinking):
     """Spell some words, or name their first letters."""
-    ws = [pick(r, ALL_WORDS) for _ in range(r.randrange(2, 7))]
+    ws = [pick(r, ALL_WORDS, 0.05) for _ in range(r.randrange(2, 7))]
     if r.random() < 0.3:
         user = ask(r, "name the first letters of these words:") + f" {comma(ws)}"
         return sample("strings", f"firsts {comma(ws)}", user, comma(f"{w[0]} {w}" for w in ws),
@@ -119,7 +124,7 @@ def several(r, thinking):
 
 def echo(r, thinking):
     """Repeat given words."""
-    ws = [pick(r, ALL_WORDS) for _ in range(r.randrange(1, 9))]
+    ws = [pick(r, ALL_WORDS, 0.05) for _ in range(r.randrange(1, 9))]
     t = r.choice([" ", " ", ", "]).join(ws)
     user = r.choice([f"Repeat after me: {t}", f"Say: {t}", f"Repeat: {t}", f"Write this: {t}",
                      f"Please repeat these words: {t}", f"Echo {t}"])
