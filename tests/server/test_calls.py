@@ -140,8 +140,17 @@ class Calls(harness.Case):
             call, = reply.json["choices"][0]["message"]["tool_calls"]
             self.assertEqual((call["function"]["name"], call["function"]["arguments"]), ("g", "{}"))
 
-    def test_a_tool_may_have_no_parameters(self):
+    def check_form(self, server, written, other):
+        """A required call is made in the form of the template: the text of the other form never comes."""
+        tool = [{"type": "function", "function": {"name": "g"}}]
+        for stop, finish in ((written, "stop"), (other, "tool_calls")):
+            reply = server.post(CHAT, self.body("end", tools=tool, tool_choice="required", max_tokens=100, stop=stop))
+            self.assertEqual(reply.json["choices"][0]["finish_reason"], finish, reply.body)
+
+    def test_a_required_call_has_the_form_of_the_template(self):
+        tags, objects = "<function=", '{"name": '
         self.check_no_parameters(self.server)
+        self.check_form(self.server, tags, objects)
         folder = f"{self.folder.name}/objects"  # a template without tags: calls are JSON objects
         make_king(folder)
         with open(f"{folder}/chat_template.jinja", "r+", encoding="utf-8") as f:
@@ -151,6 +160,7 @@ class Calls(harness.Case):
             f.write(text)
         with harness.Server("--king", folder) as server:
             self.check_no_parameters(server)
+            self.check_form(server, objects, tags)
 
     def test_ids_without_a_token_are_refused(self):
         beyond = max(IDS.values()) + 1

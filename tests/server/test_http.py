@@ -109,6 +109,16 @@ class Framing(harness.Case):
                 e = self.error(s.reply(), 413)
             self.assertEqual(e["message"], "body: too large, want at most 1048576 bytes (--max-body)")
 
+    def test_a_body_of_the_limit_is_read_and_the_next_has_the_same_limit(self):
+        body = json.dumps({"messages": "no", "padding": "x"}).replace("x", "x" * ((1 << 20) - 33))
+        self.assertEqual(len(body), 1 << 20)
+        with harness.Raw(self.server) as s:
+            for wire in (f"Content-Length: {1 << 20}\r\n\r\n{body}", f"Transfer-Encoding: chunked\r\n\r\n100000\r\n{body}\r\n0\r\n\r\n"):
+                s.send(HEAD + wire)
+                self.error(s.reply(), 400, "messages")
+            s.send(HEAD + "Transfer-Encoding: chunked\r\n\r\n80000\r\n" + "x" * 0x80000 + "\r\n80000\r\n" + "x" * 0x80000 + "\r\n1\r\nx")
+            self.error(s.reply(), 413)
+
     def test_oversize(self):
         self.assertEqual(self.one(HEAD + f"Content-Length: {1 << 21}\r\n\r\n"), 413)
         self.assertEqual(self.one(HEAD + "Content-Length: 9223372036854775807\r\n\r\n"), 413)

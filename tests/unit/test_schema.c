@@ -280,6 +280,38 @@ TEST(calls_in_both_forms)
     json_free(doc);
 }
 
+static grammar *one_tagged_call(const char *schema, status want, error *e)
+{
+    json_doc *doc;
+    grammar *g = NULL;
+    EXPECT_OK(json_parse(&doc, str_from(schema), 0, "schema", e), *e);
+    const schema_call call = { STR("find"), json_root(doc) };
+    EXPECT_INT(schema_compile_calls(&g, &call, 1, true, false, e), want);
+    json_free(doc);
+    return g;
+}
+
+/* Without quotes the words of an enum stand as they are; a length cannot be held against an end. */
+TEST(text_arguments_of_tagged_calls)
+{
+    error e;
+    grammar *g = one_tagged_call("{\"type\":\"object\",\"properties\":{\"q\":{\"type\":\"string\","
+                                 "\"enum\":[\"up\",\"down\"]}},\"required\":[\"q\"]}",
+                                 OK, &e);
+    EXPECT(accepts(g, CALL("find", ARG("q", "up"))));
+    EXPECT(accepts(g, CALL("find", ARG("q", "down"))));
+    EXPECT(!accepts(g, CALL("find", ARG("q", "left"))));
+    EXPECT(!accepts(g, CALL("find", ARG("q", "\"up\""))));
+    grammar_free(g);
+    one_tagged_call("{\"type\":\"object\",\"properties\":{\"q\":{\"type\":\"string\","
+                    "\"minLength\":2}}}",
+                    E_UNSUPPORTED, &e);
+    EXPECT(strstr(e.text, "length of a text argument"));
+    one_tagged_call(
+        "{\"type\":\"object\",\"properties\":{\"q\":{\"type\":\"string\",\"enum\":[]}}}",
+        E_UNSUPPORTED, &e);
+}
+
 /* Whatever allocation of a compilation fails, it is reported and nothing stays behind. */
 TEST(every_failing_allocation_is_reported)
 {
