@@ -102,7 +102,11 @@ TEST(capture_answers_prompts)
     safetensors_close(&part);
     safetensors_close(&all);
     EXPECT_INT(run(ASK " --no-drafter --out all.safetensors"), 0);
+    EXPECT_INT(run(ASK " --temp 2 --seed 5 --top-p 0 --no-drafter --out part.safetensors"), 0);
     EXPECT_OK(safetensors_open(&all, "all.safetensors", &e), e);
+    EXPECT_OK(safetensors_open(&part, "part.safetensors", &e), e);
+    expect_part(&part, &all); /* one token is left: the likeliest */
+    safetensors_close(&part);
     /* the answer of `generate`, and the token that ended it */
     const tensor *ids = safetensors_find(&all, STR("seq1.tokens"));
     const tensor *answer = safetensors_find(&all, STR("seq1.answer"));

@@ -216,6 +216,10 @@ TEST(a_file_that_is_not_this_one_is_refused_and_made_again)
     expect_remade(&s, false, "found tiles of the pack 0123456789abcdef");
     patch(path, 16, &other, 4);
     expect_remade(&s, false, "7 matrices");
+    patch(path, 24, &other, 4); /* where the tiles begin */
+    expect_remade(&s, false, "matrices in");
+    patch(path, 32, &other, 4);
+    expect_remade(&s, false, "matrices in 7 bytes");
     patch(path, 128 + 3, "x", 1); /* a name, so the sum of the header */
     expect_remade(&s, false, "the header is damaged");
     EXPECT_INT(truncate(path, st.st_size - 1), 0);
@@ -366,8 +370,10 @@ TEST(a_matrix_laid_out_otherwise_is_refused_by_what_differs)
                                          "up_proj: columns: found 512, want 511",
                                          "up_proj: type of tile: found ",
                                          "up_proj: group: found 128, want 127",
-                                         "up_proj: place: found 0, want 64" };
-    for (int i = 0; i < 5; i++) {
+                                         "up_proj: place: found 0, want 64",
+                                         "up_proj: type of scale: found ",
+                                         "up_proj: bytes: found " };
+    for (int i = 0; i < 7; i++) {
         subject t = { .p = s.p, .c = s.c };
         subject_plan(&t);
         tile_matrix *m = &t.l[0].w;
@@ -376,6 +382,8 @@ TEST(a_matrix_laid_out_otherwise_is_refused_by_what_differs)
         if (i == 2) m->type++;
         if (i == 3) m->group--;
         if (i == 4) t.w.items[0].at = 64;
+        if (i == 5) m->scale_type++;
+        if (i == 6) m->strip_bytes -= 64;
         EXPECT_INT(tilefile_open(&t.w, s.p, s.report.path, &e), E_FORMAT);
         if (!strstr(e.text, words[i])) FAIL("%s, want %s", e.text, words[i]);
         EXPECT(!t.w.file.ptr && !t.w.region);
