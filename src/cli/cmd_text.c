@@ -12,6 +12,7 @@
 #include "cli/cmd.h"
 #include "cli/line.h"
 #include "cli/result.h"
+#include "cli/sampling.h"
 #include "cli/setup.h"
 #include "base/banned.h"
 
@@ -462,9 +463,7 @@ int cmd_text_render(int argc, char **argv)
         { OPTION_TEXT, "tools", 0, &r.tools, "FILE", "tools: JSON array", 0, 0, NULL },
         { OPTION_FLAG, "no-thinking", 0, &r.no_thinking, NULL,
           "ask the template for an answer without reasoning", 0, 0, NULL },
-        { OPTION_TEXT, "reasoning-effort", 0, &r.effort, "LEVEL",
-          "none or off, minimal, low, medium, high, xhigh or max: where the template knows it", 0,
-          0, NULL },
+        SAMPLING_EFFORT(&r.effort),
         { OPTION_FLAG, "no-generation-prompt", 0, &r.no_generation_prompt, NULL,
           "end after the last message", 0, 0, NULL },
         { OPTION_TEXT, "template", 0, &r.template_path, "FILE",

@@ -4,6 +4,14 @@
 #include "cli/options.h"
 #include "ingot/ingot.h"
 
+/* The row of --reasoning-effort, which `render` has, too. */
+#define SAMPLING_EFFORT(to)                                                                       \
+    {                                                                                             \
+        OPTION_TEXT, "reasoning-effort", 0, (to), "LEVEL",                                        \
+            "none or off, minimal, low, medium, high, xhigh or max: where the template knows it", \
+            0, 0, NULL                                                                            \
+    }
+
 typedef struct sampling {
     double temperature, top_p, min_p, presence, frequency, repetition;
     int top_k, max_tokens, thinking_budget;
