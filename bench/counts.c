@@ -4,7 +4,7 @@
  * A child runs every kernel once between two stops, and the parent steps it from one to the other,
  * an instruction at a time: on the processor itself, so every instruction set that it has is
  * counted, AVX-512 and AMX too, which valgrind does not run. Output: CSV, counts of one call; a
- * call has 32 outputs of 512 inputs, other operations as named. Linux. */
+ * matmul has 32 outputs of 512 inputs, other operations are as named. Linux. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,13 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "compute/compute.h"
+#include "compute/cpu/features.h"
 
-enum { N_OUT = 32, N_IN = 512, ROWS = 16, WIDTH = 1024, HEAD = 128, POSITIONS = 512 };
+enum { N_OUT = 32, N_IN = 512, ROWS = 64, WIDTH = 1024, HEAD = 128, POSITIONS = 512 };
 
 typedef struct place {
     compute *c;
+    const cpu_ops *ops; /* of the same tier */
     float *x, *y;
     void *memory;
     act a;
@@ -40,10 +42,14 @@ static const tile_kind kinds[] = {
     { "t2", TILE_T2, DTYPE_F16, 128, 512, 32 }, { "a2", TILE_A2, DTYPE_F16, 64, 256, 64 },
     { "a4", TILE_A4, DTYPE_F16, 64, 512, 64 },  { "a8", TILE_A8, DTYPE_F16, 64, 1024, 64 },
     { "e4", TILE_E4, DTYPE_U8, 32, 256, 16 },   { "b16", TILE_B16, DTYPE_F32, 1, 32, 0 },
+    { "f32", TILE_F32, DTYPE_F32, 1, 64, 0 },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
-static const int row_counts[] = { 1, 2, 4, 8, 16 };
-enum { COUNTS = 5 };
+static const int row_counts[] = { 1, 2, 4, 8, 16, 64 };
+enum {
+    COUNTS = 6,
+    FLOAT_COUNTS = 3
+}; /* of them with float activations: more rows take these again */
 
 static void *room(size_t bytes)
 {
@@ -75,23 +81,30 @@ static void stop(void)
     raise(SIGUSR1); /* the parent sees it and does not deliver it */
 }
 
+static void count_matmul(place *p, const char *tier, const char *kind, int rows, compute_mode mode)
+{
+    const matmul_out o = { &p->w, p->y, N_OUT };
+    compute_prepare(p->c, &p->a, p->memory, p->x, rows, N_IN, N_IN, NULL,
+                    compute_needs(&p->w, mode));
+    compute_matmul(p->c, &p->a, &o, 1, mode);
+    printf("%s,matmul %s%s,%d,", tier, kind, mode == COMPUTE_F32 && p->w.group > 1 ? " float" : "",
+           rows);
+    fflush(stdout);
+    stop();
+    compute_matmul(p->c, &p->a, &o, 1, mode);
+    stop();
+}
 static void count_matmuls(place *p, const char *tier)
 {
+    const bool ref = strcmp(tier, "ref") == 0;         /* takes the same for every row */
+    const bool many = strstr("avx512 gfni amx", tier); /* has kernels for more than a batch */
     for (int k = 0; k < KINDS; k++) {
+        const bool codes = kinds[k].group > 1;
         make_tiles(p, &kinds[k]);
-        for (int i = 0; i < COUNTS; i++) {
-            const int rows = row_counts[i];
-            if (strcmp(tier, "ref") == 0 && rows > 1) continue;
-            const matmul_out o = { &p->w, p->y, N_OUT };
-            compute_prepare(p->c, &p->a, p->memory, p->x, rows, N_IN, N_IN, NULL,
-                            compute_needs(&p->w, COMPUTE_INT8));
-            compute_matmul(p->c, &p->a, &o, 1, COMPUTE_INT8);
-            printf("%s,matmul %s,%d,", tier, kinds[k].name, rows);
-            fflush(stdout);
-            stop();
-            compute_matmul(p->c, &p->a, &o, 1, COMPUTE_INT8);
-            stop();
-        }
+        for (int i = 0; codes && i < (ref ? 1 : many ? COUNTS : COUNTS - 1); i++)
+            count_matmul(p, tier, kinds[k].name, row_counts[i], COMPUTE_INT8);
+        for (int i = 0; i < (ref ? !codes : FLOAT_COUNTS); i++)
+            count_matmul(p, tier, kinds[k].name, row_counts[i], COMPUTE_F32);
         mem_free(p->w.data);
     }
 }
@@ -131,10 +144,102 @@ static void run_attention(place *p)
     compute_kv_attend(p->c, &s, &p->kv, 0, p->y, p->x, 6 * HEAD, HEAD, p->x, p->x, &job, 1);
 }
 
+static void run_quantize(place *p)
+{
+    compute_prepare(p->c, &p->a, p->memory, p->x, 1, WIDTH, WIDTH, NULL, ACT_G64);
+}
+static void run_unrotate(place *p)
+{
+    p->ops->unrotate(p->y, p->x, p->x + WIDTH, WIDTH);
+}
+#define FUNCTION(name, f)                   \
+    static void run_##name(place *p)        \
+    {                                       \
+        p->ops->eval(f, p->y, p->x, WIDTH); \
+    }
+FUNCTION(exp, CPU_EXP)
+FUNCTION(sigmoid, CPU_SIGMOID)
+FUNCTION(silu, CPU_SILU)
+FUNCTION(softplus, CPU_SOFTPLUS)
+FUNCTION(tanh, CPU_TANH)
+static void run_softcap(place *p)
+{
+    p->ops->softcap(p->y, WIDTH, 30);
+}
+static void run_add(place *p)
+{
+    p->ops->add(p->y, p->x, WIDTH);
+}
+static void run_finite(place *p)
+{
+    p->ops->finite(p->x, WIDTH);
+}
+static void run_l2norm(place *p)
+{
+    p->ops->l2norm(p->y, HEAD, 1);
+}
+static void run_rope(place *p)
+{
+    p->ops->rope(p->y, p->x, p->x + HEAD, HEAD / 2);
+}
+static void run_gates(place *p)
+{
+    p->ops->gates(p->y, p->y + HEAD, p->x, p->x + HEAD, p->x + 2 * HEAD, p->x + 3 * HEAD, HEAD);
+}
+static void run_gated_norm(place *p)
+{
+    p->ops->gated_norm(p->y, p->x, p->x + HEAD, p->x + 2 * HEAD, HEAD, 1e-6f);
+}
+static void run_head_gate(place *p)
+{
+    p->ops->head_gate(p->y, p->x, HEAD);
+}
+static void run_conv(place *p)
+{
+    p->ops->conv(p->y, p->x, p->x + WIDTH, p->x + 4 * WIDTH, 4, WIDTH, 1, 0, WIDTH);
+}
+static void run_dynconv(place *p)
+{
+    p->ops->dynconv(p->y, p->x + 3 * WIDTH, WIDTH, p->x + 4 * WIDTH, p->x + 8 * WIDTH, 4, 16);
+}
+static void run_merge(place *p)
+{
+    p->ops->attend_merge(p->y, p->y + HEAD, p->x, p->y + HEAD, HEAD);
+}
+static void run_topk(place *p)
+{
+    int32_t ids[8];
+    p->ops->topk(p->x, 4 * WIDTH, 8, ids, p->y);
+}
+static void run_argmax(place *p)
+{
+    p->ops->argmax(p->x, 4 * WIDTH);
+}
+
 static const operation operations[] = { { "rotate and quantize 1024", run_prepare },
+                                        { "quantize 1024", run_quantize },
+                                        { "unrotate 1024", run_unrotate },
                                         { "rmsnorm 1024", run_norm },
                                         { "swiglu 1024", run_swiglu },
-                                        { "delta rule 128x128", run_gdn } };
+                                        { "exp 1024", run_exp },
+                                        { "sigmoid 1024", run_sigmoid },
+                                        { "silu 1024", run_silu },
+                                        { "softplus 1024", run_softplus },
+                                        { "tanh 1024", run_tanh },
+                                        { "softcap 1024", run_softcap },
+                                        { "add 1024", run_add },
+                                        { "finite 1024", run_finite },
+                                        { "l2norm 128", run_l2norm },
+                                        { "rope 128", run_rope },
+                                        { "gates 128", run_gates },
+                                        { "gated norm 128", run_gated_norm },
+                                        { "head gate 128", run_head_gate },
+                                        { "convolution 1024x4", run_conv },
+                                        { "dynamic convolution 1024x4", run_dynconv },
+                                        { "delta rule 128x128", run_gdn },
+                                        { "merge of spans 128", run_merge },
+                                        { "top 8 of 4096", run_topk },
+                                        { "argmax 4096", run_argmax } };
 
 static void count_one(place *p, const char *tier, const char *name, void (*run)(place *p))
 {
@@ -174,8 +279,10 @@ static void run_all(void)
     rng r = { 2 };
     stop();
     stop(); /* what the stops themselves cost */
+    int at = 0;
     for (char *rest = tiers, *tier; (tier = strtok_r(rest, " ", &rest)) != NULL;) {
         if (compute_open(&p.c, &(compute_options){ tier, 1 }, NULL)) exit(1);
+        p.ops = features_get()->tiers[at++];
         for (size_t i = 0; i < floats; i++) p.x[i] = 0.1f * (float)rng_normal(&r);
         for (size_t i = 0; i < floats; i++) p.y[i] = 1;
         if (strcmp(tier, "ref") != 0) count_operations(&p, tier); /* ref is not meant to be fast */

@@ -685,16 +685,34 @@ void compute_dynconv(compute *c, float *y, const float *x, int n, const float *b
     if (rows) units_run(c, dynconv_units, &w, rows, (size_t)rows * (size_t)n * (size_t)taps);
 }
 
-/* ---- picking: one scan that compares whole vectors with the k-th value is faster than waking a
- * worker ---- */
+/* ---- picking: a row is one scan that compares whole vectors with the k-th value ---- */
 
-int compute_topk(compute *c, const float *x, int n, int k, int32_t *ids, float *values)
+typedef struct topk_job {
+    const float *x;
+    size_t stride;
+    int n, k;
+    int32_t *ids;
+    float *values;
+} topk_job;
+static void topk_units(const cpu_ops *ops, void *arg, int from, int to)
+{
+    const topk_job *j = arg;
+    for (int r = from; r < to; r++) {
+        const size_t out = (size_t)r * (size_t)j->k;
+        ops->topk(j->x + (size_t)r * j->stride, j->n, j->k, j->ids + out, j->values + out);
+    }
+}
+int compute_topk_rows(compute *c, const float *x, size_t stride, int rows, int n, int k,
+                      int32_t *ids, float *values)
 {
     CHECK(n >= 0 && k >= 0);
-    const uint64_t saved = fpenv_set();
-    const int count = k ? c->ops->topk(x, n, k, ids, values) : 0;
-    fpenv_restore(saved);
-    return count;
+    topk_job j = { x, stride, n, k, ids, values };
+    if (rows > 0 && k > 0) units_run(c, topk_units, &j, rows, (size_t)rows * (size_t)n);
+    return n < k ? n : k;
+}
+int compute_topk(compute *c, const float *x, int n, int k, int32_t *ids, float *values)
+{
+    return compute_topk_rows(c, x, 0, 1, n, k, ids, values);
 }
 int32_t compute_argmax(compute *c, const float *x, int n)
 {

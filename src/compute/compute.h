@@ -214,5 +214,8 @@ void compute_dynconv(compute *c, float *y, const float *x, int n, const float *b
 /* The k largest of x[0..n), by (value descending, index ascending); NaN counts as -inf. Returns how
  * many (k or n). */
 int compute_topk(compute *c, const float *x, int n, int k, int32_t *ids, float *values);
+/* The same of each of several rows; ids, values [rows, k]. */
+int compute_topk_rows(compute *c, const float *x, size_t stride, int rows, int n, int k,
+                      int32_t *ids, float *values);
 int32_t compute_argmax(compute *c, const float *x, int n); /* lowest index on ties */
 #endif

@@ -292,21 +292,22 @@ enum { DRAFTER_LOGITS = 32 }; /* draft rows of one use of the head, which is rea
 
 struct drafter_work {
     int max_rows, max_logits;
-    float *x, *a, *b, *r;   /* [max_rows, n_embd] residual, normed, convolved, output of a half */
-    float *coef;            /* [max_rows, side 2, tap, channel group] */
-    float *q, *o;           /* [max_rows, n_head * head_dim] */
-    float *kv;              /* [n_layer, key and value, max_rows, n_kv_head * head_dim] */
-    float *room;            /* [max_rows, 2 * n_ff] */
-    float *taps;            /* [max_rows, n_tap * n_embd] */
-    float *logits;          /* [max_logits, n_vocab] */
-    float *g;               /* [max_rows, rank] */
-    float *pair;            /* [2, rank] */
-    float *values, *scores; /* [top_k] */
-    int32_t *candidates;    /* [top_k] */
-    int32_t *ids, *pos;     /* [max_rows] */
-    attn_job *attn;         /* [max_rows] */
-    dynconv_job *conv;      /* [max_rows] */
-    linear_out *outs;       /* [2 * n_layer] */
+    float *x, *a, *b, *r; /* [max_rows, n_embd] residual, normed, convolved, output of a half */
+    float *coef;          /* [max_rows, side 2, tap, channel group] */
+    float *q, *o;         /* [max_rows, n_head * head_dim] */
+    float *kv;            /* [n_layer, key and value, max_rows, n_kv_head * head_dim] */
+    float *room;          /* [max_rows, 2 * n_ff] */
+    float *taps;          /* [max_rows, n_tap * n_embd] */
+    float *logits;        /* [max_logits, n_vocab] */
+    float *g;             /* [max_rows, rank] */
+    float *pair;          /* [2, rank] */
+    float *values;        /* [block - 1, top_k] of one job */
+    int32_t *candidates;  /* the same */
+    float *scores;        /* [top_k] */
+    int32_t *ids, *pos;   /* [max_rows] */
+    attn_job *attn;       /* [max_rows] */
+    dynconv_job *conv;    /* [max_rows] */
+    linear_out *outs;     /* [2 * n_layer] */
     void *act;
     uint8_t *memory;
     size_t bytes;
@@ -340,9 +341,9 @@ static size_t lay_out(drafter_work *w, const drafter *d, uint8_t *base)
     PART(w->logits, (size_t)w->max_logits * (size_t)c->n_vocab, sizeof(float));
     PART(w->g, rows * (size_t)c->rank, sizeof(float));
     PART(w->pair, 2 * (size_t)c->rank, sizeof(float));
-    PART(w->values, (size_t)c->top_k, sizeof(float));
+    PART(w->values, (size_t)(c->block - 1) * (size_t)c->top_k, sizeof(float));
+    PART(w->candidates, (size_t)(c->block - 1) * (size_t)c->top_k, sizeof(int32_t));
     PART(w->scores, (size_t)c->top_k, sizeof(float));
-    PART(w->candidates, (size_t)c->top_k, sizeof(int32_t));
     PART(w->ids, rows, sizeof(int32_t));
     PART(w->pos, rows, sizeof(int32_t));
     PART(w->attn, rows, sizeof(attn_job));
@@ -540,21 +541,25 @@ static void choose(const drafter *d, compute *c, drafter_work *w, const draft_jo
 {
     const drafter_config *dc = &d->config;
     const size_t n = (size_t)dc->n_embd, vocab = (size_t)dc->n_vocab, k = (size_t)dc->top_k;
+    int32_t *ids = job->candidate_ids ? job->candidate_ids : w->candidates;
+    float *values = job->candidate_logits ? job->candidate_logits : w->values;
+    const int known = job->n_vocab < dc->n_vocab ? job->n_vocab : dc->n_vocab;
+    const int found = compute_topk_rows(c, w->logits + (size_t)head * vocab, vocab, job->block - 1,
+                                        known, dc->top_k, ids, values);
     int32_t previous = job->anchor;
     for (int i = 0; i < job->block - 1; i++) {
         const size_t row = (size_t)(at + i), out = (size_t)i * k;
         const selector_row s = {
-            .logits = w->logits + (size_t)(head + i) * vocab,
-            .n_vocab = job->n_vocab < dc->n_vocab ? job->n_vocab : dc->n_vocab,
+            .n = found,
+            .ids = ids + out,
+            .values = values + out,
+            .scores = job->candidate_scores ? job->candidate_scores + out : w->scores,
             .multiplier = dc->output_multiplier,
             .cap = dc->softcap,
             .g = w->g + row * (size_t)dc->rank,
             .previous = previous,
             .temperature = job->temperature,
-            .key = rng_key(job->seed, job->choice, (uint64_t)job->state->len + (uint64_t)i + 1),
-            .ids = job->candidate_ids ? job->candidate_ids + out : w->candidates,
-            .values = job->candidate_logits ? job->candidate_logits + out : w->values,
-            .scores = job->candidate_scores ? job->candidate_scores + out : w->scores
+            .key = rng_key(job->seed, job->choice, (uint64_t)job->state->len + (uint64_t)i + 1)
         };
         previous = job->drafts[i] = selector_pick(&d->selector, c, &s, w->pair);
         if (job->hidden) {

@@ -18,7 +18,7 @@ status selector_plan(selector *s, weights *w, const pack *p, const drafter_confi
 
 int32_t selector_pick(const selector *s, compute *c, const selector_row *row, float *room)
 {
-    const int n = compute_topk(c, row->logits, row->n_vocab, s->top_k, row->ids, row->values);
+    const int n = row->n;
     for (int i = 0; i < n; i++) row->values[i] *= row->multiplier;
     if (row->cap > 0) compute_softcap(c, row->values, (size_t)n, row->cap);
     float *follows = room, *successor = room + s->rank;

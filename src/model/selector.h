@@ -16,16 +16,16 @@ typedef struct selector {
 status selector_plan(selector *s, weights *w, const pack *p, const drafter_config *c, error *e);
 
 typedef struct selector_row {
-    const float *logits;    /* [n_vocab] */
-    int n_vocab;            /* ids beyond are never candidates */
-    float multiplier;       /* of every logit, > 0 */
-    float cap;              /* then cap * tanh(logit / cap); 0: none */
-    const float *g;         /* [rank] */
-    int32_t previous;       /* the token before this row */
-    float temperature;      /* 0: the largest score */
-    uint64_t key;           /* of the sampler's noise at this position */
-    int32_t *ids;           /* out [top_k], by (logit descending, id ascending) */
-    float *values, *scores; /* out [top_k] */
+    int n;              /* candidates: at most top_k */
+    const int32_t *ids; /* [n] of the largest logits, by (logit descending, id ascending) */
+    float *values;      /* [n] their logits; out: with multiplier and cap */
+    float *scores;      /* out [n] */
+    float multiplier;   /* of every logit, > 0 */
+    float cap;          /* then cap * tanh(logit / cap); 0: none */
+    const float *g;     /* [rank] */
+    int32_t previous;   /* the token before this row */
+    float temperature;  /* 0: the largest score */
+    uint64_t key;       /* of the sampler's noise at this position */
 } selector_row;
 
 /* The token proposed; room: 2 * rank floats. */

@@ -500,5 +500,14 @@ TEST(topk_and_argmax_order)
     EXPECT(values[0] == 7 && values[8] == -INFINITY);
     EXPECT_INT(compute_topk(c, x, 10, 3, ids, values), 3);
     EXPECT(ids[0] == 5 && ids[1] == 8 && ids[2] == 1);
+    float *rows = random_floats(5 * 40000, 3), each[5][9];
+    int32_t of_rows[5][9];
+    EXPECT_INT(compute_topk_rows(c, rows, 40000, 5, 39000, 9, of_rows[0], each[0]), 9);
+    for (int r = 0; r < 5; r++) {
+        compute_topk(c, rows + r * 40000, 39000, 9, ids, values);
+        EXPECT(same_bits(of_rows[r], ids, sizeof of_rows[r]));
+        EXPECT(same_bits(each[r], values, sizeof each[r]));
+    }
+    mem_free(rows);
     compute_close(c);
 }

@@ -458,14 +458,13 @@ TEST(ties_go_to_the_lowest_id)
     weights_init(&w);
     EXPECT_OK(selector_plan(&s, &w, v.p, drafter_get_config(v.d), &e), e);
     for (int i = 0; i < N; i++) logits[i] = (float)(100 + i / 2);
-    const selector_row row = { .logits = logits,
-                               .n_vocab = N,
-                               .multiplier = 1,
-                               .cap = 1,
-                               .g = g, /* 0: what usually follows does not matter */
+    const selector_row row = { .n = compute_topk(v.f.c, logits, N, TOP, ids, values),
                                .ids = ids,
                                .values = values,
-                               .scores = scores };
+                               .scores = scores,
+                               .multiplier = 1,
+                               .cap = 1,
+                               .g = g }; /* 0: what usually follows does not matter */
     EXPECT_INT(selector_pick(&s, v.f.c, &row, room), 1016);
     EXPECT_INT(ids[0], 1022); /* of two equals at the top */
     for (int i = 0; i < TOP; i++) EXPECT(scores[i] == 1);

@@ -67,8 +67,8 @@ INLINE __m512 value_table(tile_type t)
 INLINE __m512 code_values(tile_type t, __m512 table, __m512i codes, int bit)
 {
     if (t == TILE_A8) { /* one byte of each lane, and three zeros */
-        const __m512i first = _mm512_set4_epi32((int)0x8080800c, (int)0x80808008, (int)0x80808004,
-                                                (int)0x80808000);
+        const __m512i first =
+            _mm512_set4_epi32((int)0x8080800c, (int)0x80808008, (int)0x80808004, (int)0x80808000);
         const __m512i byte = _mm512_or_si512(first, _mm512_set1_epi32(bit / 8));
         return _mm512_cvtepi32_ps(_mm512_shuffle_epi8(codes, byte));
     }
