@@ -293,8 +293,8 @@ static void run_all(void)
     exit(0);
 }
 
-/* Parent and child on one processor: waking another for every instruction takes three times as long.
- */
+/* Parent and child on one: waking another processor for every instruction takes three times as
+ * long. */
 static void share_a_processor(void)
 {
     cpu_set_t may, one;
