@@ -129,7 +129,7 @@ class Program:
 
     def drafted(self, prompt, limit, block):
         out = self.run(prompt, limit, "--drafter", self.drafter, "--block", str(block), "--no-copy")
-        return out["token_ids"], out["accepted_per_step"]
+        return out["token_ids"], out["speculation"]["accepted_per_step"]
 
 
 def scores(args, engine, tok):

@@ -204,19 +204,26 @@ static void json_usage(jsonw *w, const ingot_usage *u)
     jsonw_end_object(w);
 }
 
-/* In the words of the server's timings. */
-static void json_timings(jsonw *w, const ingot_usage *u)
+static void json_speculation(jsonw *w, const ingot_event *end)
 {
-    jsonw_member_object(w, "timings");
-    jsonw_member_fixed(w, "queue_ms", u->queue_s * 1e3, 3);
-    jsonw_member_fixed(w, "prompt_ms", u->prefill_s * 1e3, 3);
-    jsonw_member_fixed(w, "predicted_ms", u->decode_s * 1e3, 3);
-    jsonw_member_fixed(w, "plain_ms_estimate", u->plain_s * 1e3, 3);
-    jsonw_member_i64(w, "draft_n", u->drafted);
-    jsonw_member_i64(w, "draft_n_accepted", u->accepted);
+    const ingot_usage *u = end->usage;
+    jsonw_member_object(w, "speculation");
     jsonw_member_i64(w, "steps", u->steps);
-    jsonw_member_u64(w, "seed", u->seed);
-    jsonw_member_text(w, "tokens_sha256", u->sha256);
+    jsonw_member_i64(w, "drafted", u->drafted);
+    jsonw_member_i64(w, "accepted", u->accepted);
+    jsonw_member_i32s(w, "accepted_per_step", end->step_accepted, (size_t)u->steps);
+    jsonw_member_i32s(w, "block", end->step_block, (size_t)u->steps);
+    jsonw_end_object(w);
+}
+
+static void json_timing(jsonw *w, const ingot_usage *u)
+{
+    jsonw_member_object(w, "timing");
+    jsonw_member_fixed(w, "queue_s", u->queue_s, 6);
+    jsonw_member_fixed(w, "prefill_s", u->prefill_s, 6);
+    jsonw_member_fixed(w, "decode_s", u->decode_s, 6);
+    jsonw_member_fixed(w, "plain_s", u->plain_s, 6);
+    jsonw_member_u64(w, "peak_rss_bytes", sysmem_peak_rss());
     jsonw_end_object(w);
 }
 
@@ -237,9 +244,9 @@ status answer_json(answer *a, ingot_request *r, error *e)
     jsonw_member_i32s(w, "prompt_token_ids", prompt, (size_t)n_prompt);
     jsonw_member_text(w, "finish_reason", finish_name(a->end.finish));
     json_usage(w, u);
-    json_timings(w, u);
-    jsonw_member_i32s(w, "accepted_per_step", a->end.step_accepted, (size_t)u->steps);
-    jsonw_member_i32s(w, "block_per_step", a->end.step_block, (size_t)u->steps);
-    jsonw_member_u64(w, "peak_rss_bytes", sysmem_peak_rss());
+    json_speculation(w, &a->end);
+    json_timing(w, u);
+    jsonw_member_u64(w, "seed", u->seed);
+    jsonw_member_text(w, "sha256", u->sha256);
     return result_end(&out, OK, e);
 }

@@ -333,7 +333,9 @@ static status print_json(const bench *b, error *e)
         member(&w, "own_seconds", b->own_s);
         jsonw_end_object(&w);
     }
-    jsonw_member_u64(&w, "peak_rss_bytes", sysmem_peak_rss());
+    jsonw_member_object(&w, "memory");
+    jsonw_member_u64(&w, "rss_peak", sysmem_peak_rss());
+    jsonw_end_object(&w);
     jsonw_end_object(&w);
     buf_char(&out, '\n');
     const status s = buf_status(&out, "bench", e);

@@ -244,7 +244,7 @@ static status print_verdict(const verify_result *r, bool json, error *e)
         jsonw_member_i64(&out.w, "prompts", r->prompts);
         jsonw_member_i64(&out.w, "runs", r->runs);
         jsonw_member_text(&out.w, "difference", r->difference[0] ? r->difference : NULL);
-        jsonw_member_text(&out.w, "tokens_sha256", r->sha256);
+        jsonw_member_text(&out.w, "sha256", r->sha256);
         return result_end(&out, OK, e);
     }
     if (r->identical)

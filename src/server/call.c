@@ -576,7 +576,7 @@ void call_write_timings(jsonw *w, const ingot_usage *u)
     number(w, "predicted_per_second", u->decode_s > 0 ? u->decoded_tokens / u->decode_s : 0);
     jsonw_member_i64(w, "draft_n", u->drafted);
     jsonw_member_i64(w, "draft_n_accepted", u->accepted);
-    jsonw_member_i64(w, "steps", u->steps);
+    jsonw_member_i64(w, "draft_cycles", u->steps);
     jsonw_member_array(w, "accepted_per_position");
     for (int i = 0; i < INGOT_MAX_BLOCK && u->drafted_at[i]; i++)
         jsonw_fixed(w, (double)u->accepted_at[i] / u->drafted_at[i], 4);

@@ -74,8 +74,8 @@ static void write_engine(const ingot_stats *s, buf *out)
     real(out, "prefill_seconds_total", "Time spent reading prompts.", s->prefill_s);
     real(out, "decode_seconds_total", "Time spent generating.", s->decode_s);
     real(out, "plain_seconds_estimate_total", "Estimate of the same without drafting.", s->plain_s);
-    whole(out, "passes_total", "counter", "Passes of the king.", s->passes);
-    whole(out, "pass_rows_total", "counter", "Rows in those passes, prompts included.",
+    whole(out, "steps_total", "counter", "Passes of the king.", s->passes);
+    whole(out, "step_rows_total", "counter", "Rows in those passes, prompts included.",
           s->pass_rows);
     whole(out, "draft_tokens_total", "counter", "Tokens drafted.", s->drafted);
     whole(out, "draft_accepted_total", "counter", "Drafted tokens that the king agreed to.",

@@ -20,7 +20,7 @@ export PATH=$folder/usr/bin:$PATH
 export PKG_CONFIG_PATH=$(dirname "$(find "$folder/usr" -name ingot.pc)")
 
 json=$(ingot generate --prompt 'What is 12 + 30?' --json --quiet --max-tokens 40 2> /dev/null)
-hash=$(echo "$json" | sed -n 's/.*"tokens_sha256": *"\([0-9a-f]*\)".*/\1/p')
+hash=$(echo "$json" | sed -n 's/.*"sha256": *"\([0-9a-f]*\)".*/\1/p')
 [ ${#hash} = 64 ] || fail "no hash in: $json"
 
 pkg-config --define-variable=prefix="$folder/usr" --cflags --libs ingot > flags
@@ -30,7 +30,7 @@ pair=$folder/usr/share/ingot/models/nugget
 ./answer "$pair/king" "$pair/drafter-q8" 'What is 12 + 30?' > said
 # greedy both: the example's first tokens are the program's
 wanted=$(ingot generate --prompt 'What is 12 + 30?' --json --quiet --max-tokens 256 2> /dev/null |
-    sed -n 's/.*"tokens_sha256": *"\([0-9a-f]*\)".*/\1/p')
+    sed -n 's/.*"sha256": *"\([0-9a-f]*\)".*/\1/p')
 grep -q "sha256 ${wanted:0:16}" said || fail "the example says: $(cat said), the program $wanted"
 leaked=$(nm -g --defined-only "$build/libingot.a" | awk 'NF == 3 && $3 !~ /^_?ingot_/ { print $3 }')
 [ -z "$leaked" ] || fail "libingot.a shows: $leaked"

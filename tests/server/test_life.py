@@ -62,7 +62,7 @@ class Leaving(harness.Case):
 
     def test_R021_leaving_costs_no_more_than_the_pass_under_way(self):
         def passes():
-            return self.server.metric("ingot_passes_total")
+            return self.server.metric("ingot_steps_total")
 
         def one_pass():  # a prompt of one token, and the token after it
             s = harness.Raw(self.server, harness.PATIENCE)

@@ -31,7 +31,7 @@ TEST(bench_reports_what_it_promises)
     EXPECT_INT(json_len(json_get(root, "serve")), 4);
     EXPECT(json_i64(json_get(json_at(json_get(root, "serve"), 3), "requests"), &rows) && rows == 8);
     EXPECT(json_f64(json_get(json_at(json_get(root, "serve"), 3), "tok_s"), &share) && share > 0);
-    EXPECT(json_get(root, "peak_rss_bytes"));
+    EXPECT(json_get(json_get(root, "memory"), "rss_peak"));
     EXPECT(file_exists("ingot-test.svg"));
     unlink("ingot-test.svg");
     json_free(doc);

@@ -73,8 +73,7 @@ static void read_hash(char *hash, size_t cap)
     json_doc *doc;
     error e;
     EXPECT_OK(json_parse(&doc, str_from(out), 0, "stdout", &e), e);
-    const json_node *timings = json_get(json_root(doc), "timings");
-    snprintf(hash, cap, "%s", json_text(json_get(timings, "tokens_sha256")));
+    snprintf(hash, cap, "%s", json_text(json_get(json_root(doc), "sha256")));
     json_free(doc);
 }
 
@@ -154,7 +153,7 @@ TEST(without_a_drafter_the_shipped_one_is_not_used)
     unsetenv("INGOT_KING");
     unsetenv("INGOT_DRAFTER");
     EXPECT_INT(run("generate --quiet --json --block 4 -n 8 -p 'What is 2 + 4?'"), 0);
-    EXPECT(!strstr(out, "\"draft_n\":0,"));
+    EXPECT(!strstr(out, "\"drafted\":0,"));
     EXPECT_INT(run("generate --quiet --json --no-drafter --no-copy -n 8 -p 'What is 2 + 4?'"), 0);
-    EXPECT(strstr(out, "\"draft_n\":0,"));
+    EXPECT(strstr(out, "\"drafted\":0,"));
 }
