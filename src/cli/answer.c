@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/sysmem.h"
+#include "cli/interrupt.h"
 #include "cli/result.h"
 #include "cli/setup.h"
 #include "base/banned.h"
@@ -118,7 +119,7 @@ status answer_run(answer *a, ingot_request *r, error *e)
         } else if (s != INGOT_E_AGAIN) {
             return error_set(e, (status)s, "generation ended without a result");
         }
-        if (setup_interrupted() && !cancelled) {
+        if (interrupt_seen() && !cancelled) {
             ingot_cancel(r);
             cancelled = true;
         }

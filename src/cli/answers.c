@@ -6,6 +6,8 @@
 #include "base/json.h"
 #include "base/jsonw.h"
 #include "base/mem.h"
+#include "cli/argument.h"
+#include "cli/interrupt.h"
 #include "base/banned.h"
 
 enum { MOST_PROMPTS = 1 << 30, MOST_LINE = 256 << 20, WAITING = 32, WINDOW = 128, POLL_MS = 100 };
@@ -184,7 +186,7 @@ static status collect(answering *a, error *e)
         if (s != INGOT_OK && s != INGOT_E_AGAIN)
             return error_set(e, (status)s, "generation ended without a result");
         if (s == INGOT_E_AGAIN) ev.kind = INGOT_PROGRESS;
-        if (setup_interrupted()) return error_set(e, E_CANCELLED, "interrupted");
+        if (interrupt_seen()) return error_set(e, E_CANCELLED, "interrupted");
     }
     if (ev.finish == INGOT_FINISH_ERROR) return error_set(e, E_BUG, "%s", ev.error);
     TRY(keep(a->out, *r, &ev, e));
@@ -216,16 +218,16 @@ status answers_make(setup *s, const answers_options *o, sequences *out, error *e
     size_t len;
     *out = (sequences){ 0 };
     eo.parallel = o->parallel;
-    TRY(setup_read(o->prompts, MOST_PROMPTS, &text, &len, e));
+    TRY(argument_text(o->prompts, MOST_PROMPTS, &text, &len, e));
     status st = make_room(&a, (str){ text, len }, e);
     if (st == OK) st = setup_open(s, false, e);
     if (st == OK) st = setup_start(s, &eo, e);
-    setup_catch_interrupt();
+    interrupt_catch();
     if (st == OK) st = answer_all(&a, (str){ text, len }, e);
     for (int i = 0; i < WINDOW; i++)
         if (a.flying[i]) ingot_release(a.flying[i]);
     progress_clear(&s->bar);
-    setup_release_interrupt();
+    interrupt_release();
     setup_close(s);
     mem_free(text);
     return st;

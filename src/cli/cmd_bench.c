@@ -8,6 +8,7 @@
 #include "base/jsonw.h"
 #include "base/sysmem.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
 #include "cli/draftbench.h"
 #include "cli/servebench.h"
 #include "cli/setup.h"
@@ -454,7 +455,7 @@ int cmd_bench(int argc, char **argv)
             "over the median) beside them. What the model's context cannot hold is left out.",
         .tables = { own, b.base.model_options, b.base.engine_options, b.base.output_options },
     };
-    const int code = setup_command(&c, argc, argv, run, &b);
+    const int code = command_run(&c, argc, argv, run, &b);
     setup_close(&b.base);
     return code;
 }

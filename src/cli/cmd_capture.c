@@ -3,7 +3,9 @@
 #include <stdio.h>
 
 #include "cli/answers.h"
+#include "cli/argument.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
 #include "cli/result.h"
 #include "tools/capture.h"
 #include "tools/tables.h"
@@ -44,8 +46,8 @@ static status check(capturing *p, error *e)
         return error_set(e, E_ARG,
                          "capture: options for answers (--max-tokens, --temp, ...) want --prompts");
     TRY(logits_of(p->logits, &o->logits, e));
-    TRY(setup_layers(p->hidden, &o->hidden, e));
-    if (p->shard) TRY(setup_shard(p->shard, &o->shard, &o->shards, e));
+    TRY(argument_layers(p->hidden, &o->hidden, e));
+    if (p->shard) TRY(argument_shard(p->shard, &o->shard, &o->shards, e));
     return setup_mode(&p->base, &o->f32, e);
 }
 
@@ -172,5 +174,5 @@ int cmd_capture(int argc, char **argv)
                    "answers come sooner and changes none.",
         .tables = { own, answering, p.base.model_options, p.base.output_options },
     };
-    return setup_command(&c, argc, argv, run, &p);
+    return command_run(&c, argc, argv, run, &p);
 }

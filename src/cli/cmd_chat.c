@@ -11,7 +11,10 @@
 #include "base/jsonw.h"
 #include "base/mem.h"
 #include "cli/answer.h"
+#include "cli/argument.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/line.h"
 #include "cli/sampling.h"
 #include "cli/setup.h"
@@ -78,7 +81,7 @@ static status load(conversation *c, const char *path, error *e)
     char *text = NULL;
     size_t len = 0;
     json_doc *doc = NULL;
-    TRY(setup_read(path, MOST_HISTORY, &text, &len, e));
+    TRY(argument_text(path, MOST_HISTORY, &text, &len, e));
     status s = json_parse(&doc, (str){ text, len }, 0, path, e);
     if (s == OK && json_kind(json_root(doc)) != JSON_ARRAY)
         s = error_set(e, E_FORMAT, "%s: found %s, want an array of messages", path,
@@ -108,7 +111,7 @@ static status submit(conversation *c, ingot_request **r, error *e)
     p.reasoning_effort = c->how.effort;
     const ingot_status st = ingot_submit(r, c->base.engine, &p, &s, &ie);
     mem_free(messages);
-    return setup_status(st, &ie, e);
+    return command_status(st, &ie, e);
 }
 
 /* A turn that fails or is interrupted before anything came leaves the conversation as it was. */
@@ -220,13 +223,13 @@ static status converse(conversation *c, error *e)
             read_block(c, words.ptr + (text.ptr - words.ptr) + 3, &block);
             text = buf_view(&block);
         }
-        setup_clear_interrupt();
+        interrupt_clear();
         s = text.ptr[0] == '/' && text.ptr != block.ptr
                 ? command(c, words.ptr + (text.ptr - words.ptr), &quit, e)
                 : turn(c, text, e);
         if (s == E_CANCELLED && !c->in.terminal) break;
         if (s && s != E_CANCELLED) {
-            const int code = setup_fail(e);
+            const int code = command_fail(e);
             if (s == E_LIMIT) fputs("hint: /reset forgets the conversation\n", stderr);
             if (!c->in.terminal) c->code = code;
         }
@@ -243,7 +246,7 @@ static status run(void *arg, error *e)
     setup_cache(&c->base, &o);
     TRY(setup_open(&c->base, false, e));
     TRY(setup_start(&c->base, &o, e));
-    setup_catch_interrupt();
+    interrupt_catch();
     line_open(&c->in);
     buf_init(&c->messages, MOST_HISTORY);
     c->thinking = c->how.no_thinking ? INGOT_THINKING_OFF : INGOT_THINKING_DEFAULT;
@@ -274,7 +277,7 @@ int cmd_chat(int argc, char **argv)
         .tables = { own, c.how.options, c.base.model_options, c.base.engine_options,
                     c.base.cache_options, c.base.quiet_options },
     };
-    const int code = setup_command(&command_line, argc, argv, run, &c);
+    const int code = command_run(&command_line, argc, argv, run, &c);
     setup_close(&c.base);
     return code ? code : c.code;
 }

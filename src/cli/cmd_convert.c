@@ -3,6 +3,8 @@
 
 #include "base/file.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
+#include "cli/locate.h"
 #include "cli/result.h"
 #include "cli/setup.h"
 #include "tools/convert.h"
@@ -24,9 +26,9 @@ static status run(void *arg, error *e)
     c->o.arg = bar;
     char king[4096], text[4096];
     const bool pack = file_is_dir(c->source) || !file_exists(c->source);
-    if (pack) TRY(setup_folder(c->source, "convert", c->base.offline, bar, king, sizeof king, e));
+    if (pack) TRY(locate_folder(c->source, "convert", c->base.offline, bar, king, sizeof king, e));
     if (!pack && c->o.text) {
-        TRY(setup_folder(c->o.text, "--text", c->base.offline, bar, text, sizeof text, e));
+        TRY(locate_folder(c->o.text, "--text", c->base.offline, bar, text, sizeof text, e));
         char tokenizer[4096];
         TRY(file_join(tokenizer, sizeof tokenizer, text, "tokenizer.json", e));
         if (!file_exists(tokenizer))
@@ -85,5 +87,5 @@ int cmd_convert(int argc, char **argv)
         .min_positional = 2,
         .max_positional = 2,
     };
-    return setup_command(&command, argc, argv, run, &c);
+    return command_run(&command, argc, argv, run, &c);
 }

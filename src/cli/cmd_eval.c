@@ -4,7 +4,10 @@
 
 #include "base/mem.h"
 #include "base/file.h"
+#include "cli/argument.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
+#include "cli/locate.h"
 #include "cli/result.h"
 #include "cli/setup.h"
 #include "cli/verify.h"
@@ -52,14 +55,14 @@ static status run_kl(void *arg, error *e)
     setup *s = &k->base;
     fidelity f;
     if (!k->o.against) return error_set(e, E_ARG, "eval kl: want --against CAPTURE or KING");
-    if (k->shard) TRY(setup_shard(k->shard, &k->o.shard, &k->o.shards, e));
+    if (k->shard) TRY(argument_shard(k->shard, &k->o.shard, &k->o.shards, e));
     if (k->shard && !k->out)
         return error_set(e, E_ARG, "eval kl: --shard wants --out FILE, to be merged");
-    TRY(setup_layers(k->hidden, &k->o.hidden, e));
+    TRY(argument_layers(k->hidden, &k->o.hidden, e));
     TRY(prepare(s, &k->o, e));
     char against[4096];
     if (!file_exists(k->o.against)) { /* no capture: perhaps a king by its hub id */
-        TRY(setup_folder(k->o.against, "--against", s->offline, &s->bar, against, sizeof against,
+        TRY(locate_folder(k->o.against, "--against", s->offline, &s->bar, against, sizeof against,
                          e));
         k->o.against = against;
     }
@@ -96,7 +99,7 @@ static int eval_kl(int argc, char **argv)
         .summary = "KL divergence and hidden-state distance to a teacher",
         .tables = { own, k.base.king_options, k.base.output_options },
     };
-    return setup_command(&c, argc, argv, run_kl, &k);
+    return command_run(&c, argc, argv, run_kl, &k);
 }
 
 /* ---- merge ---- */
@@ -129,7 +132,7 @@ static int eval_merge(int argc, char **argv)
         .tables = { m.base.output_options },
         .rest = &m.files,
     };
-    return setup_command(&c, argc, argv, run_merge, &m);
+    return command_run(&c, argc, argv, run_merge, &m);
 }
 
 /* ---- ppl ---- */
@@ -150,12 +153,12 @@ static status tokenize_file(setup *s, const char *path, ingot_tokens *ids, error
     char *text;
     size_t len;
     ingot_error ie;
-    TRY(setup_read(path, MOST_TEXT, &text, &len, e));
+    TRY(argument_text(path, MOST_TEXT, &text, &len, e));
     status st = setup_open(s, true, e);
     if (st == OK)
         st =
-            setup_status(ingot_tokenize(s->model, text, len, INGOT_SPECIAL_NONE, ids, &ie), &ie, e);
-    if (st) st = setup_blame("text", path, e);
+            command_status(ingot_tokenize(s->model, text, len, INGOT_SPECIAL_NONE, ids, &ie), &ie, e);
+    if (st) st = command_blame("text", path, e);
     if (st == OK && ids->len < 3) {
         ingot_tokens_free(ids);
         st = error_set(e, E_ARG, "%s: found %zu tokens, want at least three", path, ids->len);
@@ -230,7 +233,7 @@ static int eval_ppl(int argc, char **argv)
         .summary = "perplexity of a text, with its standard error",
         .tables = { own, p.base.king_options, p.base.output_options },
     };
-    return setup_command(&c, argc, argv, run_ppl, &p);
+    return command_run(&c, argc, argv, run_ppl, &p);
 }
 
 /* ---- verify ---- */
@@ -289,7 +292,7 @@ static int eval_verify(int argc, char **argv)
                    "and a hash, or names the first difference (exit code 1).",
         .tables = { own, v.base.model_options, v.base.engine_options, v.base.output_options },
     };
-    const int code = setup_command(&c, argc, argv, run_verify, &v);
+    const int code = command_run(&c, argc, argv, run_verify, &v);
     setup_close(&v.base);
     return code ? code : v.result.identical ? EXIT_DONE : EXIT_FAILED;
 }

@@ -5,7 +5,10 @@
 #include "base/jsonw.h"
 #include "base/mem.h"
 #include "cli/answer.h"
+#include "cli/argument.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/sampling.h"
 #include "cli/setup.h"
 #include "base/banned.h"
@@ -75,7 +78,7 @@ static status read_ids(generate *g, error *e)
 static status read_file(const char *path, char **text, error *e)
 {
     size_t len;
-    return path ? setup_read(path, MOST_INPUT, text, &len, e) : OK;
+    return path ? argument_text(path, MOST_INPUT, text, &len, e) : OK;
 }
 
 /* Reads what the options name; exactly one source of a prompt. */
@@ -102,7 +105,7 @@ static status read_input(generate *g, error *e)
     if (g->tokens) return read_ids(g, e);
     if (g->messages) return read_file(g->messages, &g->messages_text, e);
     if (strcmp(g->prompt, "-") == 0) {
-        TRY(setup_read("-", MOST_INPUT, &g->prompt_text, &g->prompt_len, e));
+        TRY(argument_text("-", MOST_INPUT, &g->prompt_text, &g->prompt_len, e));
     } else {
         g->prompt_len = strlen(g->prompt);
         g->prompt_text = mem_strndup(g->prompt, g->prompt_len);
@@ -135,9 +138,9 @@ static status submit(generate *g, ingot_sampling s, ingot_request **r, error *e)
     s.grammar = g->grammar_text;
     s.raw = g->tokens || g->raw;
     ingot_error ie;
-    status st = setup_status(ingot_submit(r, g->base.engine, &p, &s, &ie), &ie, e);
-    if (st) st = setup_blame("messages", g->messages, e);
-    if (st) st = setup_blame("tools", g->tools, e);
+    status st = command_status(ingot_submit(r, g->base.engine, &p, &s, &ie), &ie, e);
+    if (st) st = command_blame("messages", g->messages, e);
+    if (st) st = command_blame("tools", g->tools, e);
     return st;
 }
 
@@ -153,7 +156,7 @@ static status run(void *arg, error *e)
     ingot_engine_options o = INGOT_INIT(ingot_engine_options);
     if (g->base.cache_dir) setup_cache(&g->base, &o); /* else there is nothing to come back to */
     TRY(setup_start(&g->base, &o, e));
-    setup_catch_interrupt();
+    interrupt_catch();
     TRY(submit(g, how, &r, e));
     answer_init(&a, &g->base.bar);
     a.print = !g->base.json;
@@ -204,7 +207,7 @@ int cmd_generate(int argc, char **argv)
         .tables = { own, g.how.options, g.base.model_options, g.base.engine_options,
                     g.base.cache_options, g.base.output_options },
     };
-    const int code = setup_command(&c, argc, argv, run, &g);
+    const int code = command_run(&c, argc, argv, run, &g);
     setup_close(&g.base);
     mem_free(g.prompt_text);
     mem_free(g.messages_text);

@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
+#include "cli/locate.h"
 #include "cli/setup.h"
 #include "tools/inspect.h"
 #include "tools/twininfo.h"
@@ -45,7 +47,7 @@ static status inspect_folder(inspection *i, const char *folder, error *e)
                                 .progress = progress_step,
                                 .arg = &i->base.bar };
     if (i->drafter) {
-        TRY(setup_folder(i->drafter, "drafter", i->base.offline, &i->base.bar, drafter,
+        TRY(locate_folder(i->drafter, "drafter", i->base.offline, &i->base.bar, drafter,
                          sizeof drafter, e));
         subject.drafter = drafter;
     }
@@ -82,7 +84,7 @@ static status inspect_afar(inspection *i, error *e)
     if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
         return error_set(e, E_IO, "%s: cannot be created", folder);
     hub_options o = { .offline = i->base.offline };
-    setup_hub_options(&o, &i->base.bar);
+    locate_hub_options(&o, &i->base.bar);
     status s = hub_preview(i->folder, &o, folder, e);
     if (s == OK) s = report(i, &(inspect_subject){ .folder = folder, .id = i->folder }, e);
     (void)file_list(folder, remove_one, folder, NULL);
@@ -98,7 +100,7 @@ static status run(void *arg, error *e)
     bool chosen;
     setup_bar(&i->base, "reading");
     i->how.json = i->base.json;
-    TRY(setup_tiles_path(i->how.tiles, tiles, sizeof tiles, &chosen, e));
+    TRY(locate_tiles(i->how.tiles, tiles, sizeof tiles, &chosen, e));
     i->how.tiles = tiles[0] ? tiles : NULL;
     if (i->drafter && !i->verify) return error_set(e, E_ARG, "--drafter: only with --verify");
     if (file_exists(i->folder) && !file_is_dir(i->folder)) {
@@ -113,7 +115,7 @@ static status run(void *arg, error *e)
     if (afar && hub_find(i->folder, &(hub_options){ 0 }, folder, sizeof folder, NULL) != OK)
         return inspect_afar(i, e);
 #endif
-    TRY(setup_folder(i->folder, "inspect", i->base.offline, &i->base.bar, folder, sizeof folder,
+    TRY(locate_folder(i->folder, "inspect", i->base.offline, &i->base.bar, folder, sizeof folder,
                      e));
     return inspect_folder(i, folder, e);
 }
@@ -153,5 +155,5 @@ int cmd_inspect(int argc, char **argv)
         .min_positional = 1,
         .max_positional = 1,
     };
-    return setup_command(&c, argc, argv, run, &i);
+    return command_run(&c, argc, argv, run, &i);
 }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
+#include "cli/command.h"
+#include "cli/locate.h"
 #include "cli/result.h"
 #include "cli/setup.h"
 #include "tools/prepare.h"
@@ -32,10 +34,10 @@ static status run(void *arg, error *e)
     progress *bar = &y->base.bar;
     prepare_report r;
     setup_bar(&y->base, "preparing");
-    TRY(setup_tiles_path(y->tiles, tiles, sizeof tiles, &chosen, e));
+    TRY(locate_tiles(y->tiles, tiles, sizeof tiles, &chosen, e));
     if (!tiles[0])
         return error_set(e, E_ARG, "prepare: want --tiles DIR, $INGOT_TILES or $HOME to be set");
-    TRY(setup_folder(y->pack, "prepare", y->base.offline, bar, folder, sizeof folder, e));
+    TRY(locate_folder(y->pack, "prepare", y->base.offline, bar, folder, sizeof folder, e));
     y->o.pack = folder;
     y->o.tiles = tiles;
     y->o.progress = progress_step;
@@ -86,5 +88,5 @@ int cmd_prepare(int argc, char **argv)
         .min_positional = 1,
         .max_positional = 1,
     };
-    return setup_command(&c, argc, argv, run, &y);
+    return command_run(&c, argc, argv, run, &y);
 }

@@ -2,6 +2,9 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/locate.h"
 #include "cli/result.h"
 #include "cli/setup.h"
 #include "base/banned.h"
@@ -21,8 +24,8 @@ static status run(void *arg, error *e)
     progress_init(bar, p->base.quiet);
     p->o.include = p->include.items;
     p->o.n_include = p->include.n;
-    setup_catch_interrupt();
-    setup_hub_options(&p->o, bar);
+    interrupt_catch();
+    locate_hub_options(&p->o, bar);
     const status s = hub_pull(p->name, &p->o, folder, sizeof folder, e);
     progress_clear(bar);
     TRY(s);
@@ -66,5 +69,5 @@ int cmd_pull(int argc, char **argv)
         .min_positional = 1,
         .max_positional = 1,
     };
-    return setup_command(&c, argc, argv, run, &p);
+    return command_run(&c, argc, argv, run, &p);
 }

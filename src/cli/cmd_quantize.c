@@ -4,6 +4,8 @@
 
 #include "base/pool.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
+#include "cli/locate.h"
 #include "cli/result.h"
 #include "cli/setup.h"
 #include "tools/quantize.h"
@@ -53,7 +55,7 @@ static status run(void *arg, error *e)
     q->o.progress = progress_step;
     q->o.arg = bar;
     char source[4096];
-    TRY(setup_folder(q->source, "quantize", q->base.offline, bar, source, sizeof source, e));
+    TRY(locate_folder(q->source, "quantize", q->base.offline, bar, source, sizeof source, e));
     const status s = quantize_run(source, q->target, &q->o, &r, e);
     progress_clear(bar);
     TRY(s);
@@ -94,5 +96,5 @@ int cmd_quantize(int argc, char **argv)
         .min_positional = 2,
         .max_positional = 2,
     };
-    return setup_command(&c, argc, argv, run, &q);
+    return command_run(&c, argc, argv, run, &q);
 }

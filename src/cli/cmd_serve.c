@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
 #include "cli/setup.h"
 #include "server/server.h"
 #include "base/banned.h"
@@ -130,5 +131,5 @@ int cmd_serve(int argc, char **argv)
         .tables = { own, s.base.model_options, s.base.engine_options, s.base.cache_options,
                     s.base.quiet_options },
     };
-    return setup_command(&c, argc, argv, run, &s);
+    return command_run(&c, argc, argv, run, &s);
 }

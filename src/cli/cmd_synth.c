@@ -1,6 +1,7 @@
 /* cmd_synth.c - `ingot synth`: a pack of random weights in a real layout, for benchmarks and
  * tests. */
 #include "cli/cmd.h"
+#include "cli/command.h"
 #include "cli/result.h"
 #include "cli/setup.h"
 #include "tools/synth.h"
@@ -51,5 +52,5 @@ int cmd_synth(int argc, char **argv)
         .min_positional = 1,
         .max_positional = 1,
     };
-    return setup_command(&c, argc, argv, run, &y);
+    return command_run(&c, argc, argv, run, &y);
 }

@@ -9,7 +9,9 @@
 #include "base/json.h"
 #include "base/jsonw.h"
 #include "base/mem.h"
+#include "cli/argument.h"
 #include "cli/cmd.h"
+#include "cli/command.h"
 #include "cli/line.h"
 #include "cli/result.h"
 #include "cli/sampling.h"
@@ -87,7 +89,7 @@ static int run_text(const options_command *c, int argc, char **argv, setup *s, c
     if (st == OK) st = setup_open(s, true, &e);
     if (st == OK) st = *jsonl ? run_lines(s, lines, &e) : once(s, arg, &e);
     setup_close(s);
-    return st == OK ? EXIT_DONE : setup_fail(&e);
+    return st == OK ? EXIT_DONE : command_fail(&e);
 }
 
 static status no_member(const char *key, const json_node *found, const char *want, error *e)
@@ -127,7 +129,7 @@ static status write_ids(setup *s, str text, const char *special, jsonw *w, error
     ingot_tokens ids;
     ingot_error ie;
     TRY(special_of(special, &mode, e));
-    TRY(setup_status(ingot_tokenize(s->model, text.ptr, text.len, mode, &ids, &ie), &ie, e));
+    TRY(command_status(ingot_tokenize(s->model, text.ptr, text.len, mode, &ids, &ie), &ie, e));
     jsonw_i32s(w, ids.ids, ids.len);
     ingot_tokens_free(&ids);
     return OK;
@@ -150,7 +152,7 @@ static status tokenize_once(setup *s, void *special, error *e)
     size_t len;
     buf out;
     jsonw w;
-    TRY(setup_read("-", MOST_INPUT, &text, &len, e));
+    TRY(argument_text("-", MOST_INPUT, &text, &len, e));
     if (s->json) {
         result r;
         result_begin(&r);
@@ -219,7 +221,7 @@ static status write_text(setup *s, const char *key, const ingot_tokens *ids, boo
 {
     ingot_text text;
     ingot_error ie;
-    TRY(setup_status(ingot_detokenize(s->model, ids->ids, ids->len, hide, &text, &ie), &ie, e));
+    TRY(command_status(ingot_detokenize(s->model, ids->ids, ids->len, hide, &text, &ie), &ie, e));
     jsonw_member_str(w, key, (str){ text.ptr, text.len });
     ingot_text_free(&text);
     return OK;
@@ -231,16 +233,16 @@ static status write_deltas(setup *s, const ingot_tokens *ids, jsonw *w, error *e
     ingot_detok *d;
     ingot_error ie;
     ingot_text piece;
-    TRY(setup_status(ingot_detok_new(&d, s->model, false, &ie), &ie, e));
+    TRY(command_status(ingot_detok_new(&d, s->model, false, &ie), &ie, e));
     status st = OK;
     jsonw_member_array(w, "deltas");
     for (size_t i = 0; st == OK && i < ids->len; i++) {
-        st = setup_status(ingot_detok_put(d, ids->ids[i], &piece, &ie), &ie, e);
+        st = command_status(ingot_detok_put(d, ids->ids[i], &piece, &ie), &ie, e);
         if (st == OK) jsonw_str(w, (str){ piece.ptr, piece.len });
         if (st == OK) ingot_text_free(&piece);
     }
     jsonw_end_array(w);
-    if (st == OK) st = setup_status(ingot_detok_end(d, &piece, &ie), &ie, e);
+    if (st == OK) st = command_status(ingot_detok_end(d, &piece, &ie), &ie, e);
     if (st == OK) jsonw_member_str(w, "tail", (str){ piece.ptr, piece.len });
     if (st == OK) ingot_text_free(&piece);
     ingot_detok_free(d);
@@ -278,7 +280,7 @@ static status detokenize_once(setup *s, void *hide, error *e)
     size_t len;
     json_doc *doc = NULL;
     ingot_tokens ids = { 0 };
-    TRY(setup_read("-", MOST_INPUT, &text, &len, e));
+    TRY(argument_text("-", MOST_INPUT, &text, &len, e));
     status st = json_parse(&doc, (str){ text, len }, 0, "stdin", e);
     if (st == OK) st = read_ids(json_root(doc), &ids, e);
     if (st == OK && s->json) {
@@ -348,7 +350,7 @@ static status render_bare(setup *s, const json_node *in, jsonw *w, error *e)
         } else if (fault) {
             write_error(w, fault, ie.text);
         } else {
-            st = setup_status(is, &ie, e);
+            st = command_status(is, &ie, e);
         }
     }
     buf_free(&variables);
@@ -374,7 +376,7 @@ static status write_rendered(setup *s, const ingot_prompt *p, jsonw *w, error *e
 {
     ingot_text text;
     ingot_error ie;
-    TRY(setup_status(ingot_render(s->model, p, &text, &ie), &ie, e));
+    TRY(command_status(ingot_render(s->model, p, &text, &ie), &ie, e));
     jsonw_member_str(w, "text", (str){ text.ptr, text.len });
     ingot_text_free(&text);
     return OK;
@@ -418,10 +420,10 @@ static status render_once(setup *s, void *arg, error *e)
     ingot_text text;
     ingot_error ie;
     if (!r->messages) return error_set(e, E_ARG, "render: no --messages FILE");
-    status st = setup_read(r->messages, MOST_INPUT, &messages, &len, e);
-    if (st == OK && r->tools) st = setup_read(r->tools, MOST_INPUT, &tools, &len, e);
+    status st = argument_text(r->messages, MOST_INPUT, &messages, &len, e);
+    if (st == OK && r->tools) st = argument_text(r->tools, MOST_INPUT, &tools, &len, e);
     if (st == OK && r->template_path)
-        st = setup_read(r->template_path, MOST_INPUT, &template_text, &len, e);
+        st = argument_text(r->template_path, MOST_INPUT, &template_text, &len, e);
     ingot_prompt p = INGOT_INIT(ingot_prompt);
     p.messages = messages;
     p.tools = tools;
@@ -430,9 +432,9 @@ static status render_once(setup *s, void *arg, error *e)
     p.reasoning_effort = r->effort;
     p.no_generation_prompt = r->no_generation_prompt;
     if (st == OK) {
-        st = setup_status(ingot_render(s->model, &p, &text, &ie), &ie, e);
-        if (st) st = setup_blame("messages", r->messages, e);
-        if (st) st = setup_blame("tools", r->tools, e);
+        st = command_status(ingot_render(s->model, &p, &text, &ie), &ie, e);
+        if (st) st = command_blame("messages", r->messages, e);
+        if (st) st = command_blame("tools", r->tools, e);
         if (st) st = blame_template(r->template_path, e);
     }
     if (st == OK && s->json) {
@@ -540,11 +542,11 @@ static status feed(ingot_splitter *p, str text, const json_node *cuts, ingot_fin
             return error_set(
                 e, E_ARG, "\"cuts\": item %zu: found %lld, want offsets in order within the text",
                 i, (long long)to);
-        TRY(setup_status(ingot_splitter_put(p, text.ptr + at, (size_t)to - at, &ie), &ie, e));
+        TRY(command_status(ingot_splitter_put(p, text.ptr + at, (size_t)to - at, &ie), &ie, e));
         while (ingot_splitter_next(p, &ev) == INGOT_OK) take(r, &ev);
         at = (size_t)to;
     }
-    TRY(setup_status(ingot_splitter_end(p, finish, &ie), &ie, e));
+    TRY(command_status(ingot_splitter_end(p, finish, &ie), &ie, e));
     while (ingot_splitter_next(p, &ev) == INGOT_OK) take(r, &ev);
     return OK;
 }
@@ -562,7 +564,7 @@ static status write_split(setup *s, const split *how, str text, const json_node 
         return error_set(e, E_ARG, "--start: found %s, want think or text", how->start);
     o.start_in_thinking = how->start && strcmp(how->start, "think") == 0;
     o.tools = how->tools;
-    TRY(setup_status(ingot_splitter_new(&p, s->model, &o, &ie), &ie, e));
+    TRY(command_status(ingot_splitter_new(&p, s->model, &o, &ie), &ie, e));
     buf_init(&r.reasoning, MOST_LINE);
     buf_init(&r.content, MOST_LINE);
     buf_init(&r.calls, MOST_LINE);
@@ -607,8 +609,8 @@ static status split_once(setup *s, void *arg, error *e)
     char *text = NULL, *tools = NULL;
     size_t len = 0, tools_len;
     result out;
-    TRY(setup_read("-", MOST_INPUT, &text, &len, e));
-    status st = how.tools ? setup_read(how.tools, MOST_INPUT, &tools, &tools_len, e) : OK;
+    TRY(argument_text("-", MOST_INPUT, &text, &len, e));
+    status st = how.tools ? argument_text(how.tools, MOST_INPUT, &tools, &tools_len, e) : OK;
     how.tools = tools;
     result_begin(&out);
     if (st == OK) st = write_split(s, &how, (str){ text, len }, NULL, &out.w, e);

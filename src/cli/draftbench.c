@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/jsonw.h"
 #include "base/mem.h"
+#include "cli/command.h"
 #include "tools/timing.h"
 #include "base/banned.h"
 
@@ -53,7 +54,7 @@ static status submit(const bench *b, int prompt, int block, ingot_request **r, e
     jsonw_end_array(&w);
     status s = buf_status(&messages, "prompt", e);
     p.messages = messages.ptr;
-    if (s == OK) s = setup_status(ingot_submit(r, b->s->engine, &p, &how, &ie), &ie, e);
+    if (s == OK) s = command_status(ingot_submit(r, b->s->engine, &p, &how, &ie), &ie, e);
     buf_free(&messages);
     return s;
 }

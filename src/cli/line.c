@@ -11,6 +11,7 @@
 #include <editline/readline.h>
 #endif
 
+#include "cli/interrupt.h"
 #include "cli/setup.h"
 #include "base/banned.h"
 
@@ -27,8 +28,8 @@ static bool edited(const char *prompt, buf *out)
 {
     char *text;
     while (!(text = readline(prompt))) {
-        if (!setup_interrupted()) return false;
-        setup_clear_interrupt(); /* Ctrl-C drops the line, not the conversation */
+        if (!interrupt_seen()) return false;
+        interrupt_clear(); /* Ctrl-C drops the line, not the conversation */
         putchar('\n');
     }
     if (*text) add_history(text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/command.h"
 #include "cli/setup.h"
 #include "base/banned.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cli/command.h"
 #include "tools/timing.h"
 #include "base/banned.h"
 
@@ -25,7 +26,7 @@ static status submit(const setup *s, int number, int max_tokens, ingot_request *
     snprintf(text, sizeof text, "%d", number);
     p.text = text;
     p.text_len = strlen(text);
-    return setup_status(ingot_submit(r, s->engine, &p, &how, &ie), &ie, e);
+    return command_status(ingot_submit(r, s->engine, &p, &how, &ie), &ie, e);
 }
 
 static status finish(ingot_request *r, error *e)

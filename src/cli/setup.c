@@ -1,12 +1,11 @@
 /* setup.c - see setup.h. */
 #include "cli/setup.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "base/buf.h"
-#include "base/file.h"
+#include "cli/command.h"
+#include "cli/locate.h"
 #include "tools/runner.h"
 #include "base/banned.h"
 
@@ -107,106 +106,7 @@ void setup_bar(setup *s, const char *label)
     s->bar.label = label;
 }
 
-/* ---- finding the model ---- */
-
-/* The shipped pair stands beside the program: in the source tree, or under share/ when
- * installed. */
-static status shipped(char *out, size_t cap, const char *part, error *e)
-{
-    char dir[4096], path[4096];
-    TRY(file_executable_dir(dir, sizeof dir, e));
-    const char *const places[] = { "../models/nugget", "../../models/nugget",
-                                   "../share/ingot/models/nugget" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        TRY(file_join(path, sizeof path, dir, places[i], e));
-        TRY(file_join(out, cap, path, part, e));
-        if (file_is_dir(out)) return OK;
-    }
-    return error_set(
-        e, E_ARG, "no model: no --king, no $INGOT_KING, and no models/nugget beside the program");
-}
-
-#ifdef INGOT_HUB
-static void fetching(void *arg, const char *name, uint64_t done, uint64_t total)
-{
-    progress *bar = arg;
-    bar->bytes = true;
-    progress_draw(bar, name, done, total);
-}
-
-static bool interrupt_seen(void *arg)
-{
-    (void)arg;
-    return setup_interrupted();
-}
-
-void setup_hub_options(hub_options *o, progress *bar)
-{
-    signal(SIGPIPE, SIG_IGN);
-    o->progress = fetching;
-    o->stop = interrupt_seen;
-    o->arg = bar;
-}
-
-static status from_hub(const char *given, bool offline, progress *bar, char *out, size_t cap,
-                       error *e)
-{
-    hub_options o = { .offline = offline };
-    struct sigaction on_int, on_term, on_pipe;
-    sigaction(SIGPIPE, NULL, &on_pipe);
-    sigaction(SIGINT, NULL, &on_int);
-    sigaction(SIGTERM, NULL, &on_term);
-    setup_catch_interrupt();
-    setup_hub_options(&o, bar);
-    const status s = hub_open(given, &o, out, cap, e);
-    sigaction(SIGINT, &on_int, NULL);
-    sigaction(SIGTERM, &on_term, NULL);
-    sigaction(SIGPIPE, &on_pipe, NULL);
-    progress_clear(bar);
-    return s;
-}
-#endif
-
-status setup_folder(const char *given, const char *what, bool offline, progress *bar, char *out,
-                    size_t cap, error *e)
-{
-    if (file_is_dir(given)) {
-        const int n = snprintf(out, cap, "%s", given);
-        if (n >= 0 && (size_t)n < cap) return OK;
-        return error_set(e, E_LIMIT, "%s: path too long", what);
-    }
-#ifdef INGOT_HUB
-    if (hub_is_name(given) && !file_exists(given))
-        return from_hub(given, offline, bar, out, cap, e);
-#else
-    (void)offline;
-    (void)bar;
-#endif
-    if (file_exists(given))
-        return error_set(e, E_UNSUPPORTED, "%s: %s: found a file, want a folder or a hub id", what,
-                         given);
-    return error_set(e, E_IO, "%s: %s: no such folder", what, given);
-}
-
-static const char *variable(const char *name)
-{
-    const char *v = getenv(name);
-    return v && *v ? v : NULL;
-}
-
-status setup_tiles_path(const char *given, char *out, size_t cap, bool *chosen, error *e)
-{
-    const char *folder = given ? given : variable("INGOT_TILES");
-    const char *cache = variable("XDG_CACHE_HOME"), *home = variable("HOME");
-    int n = 0;
-    out[0] = '\0';
-    *chosen = folder != NULL;
-    if (folder) n = snprintf(out, cap, "%s", folder);
-    else if (cache) n = snprintf(out, cap, "%s/ingot/tiles", cache);
-    else if (home) n = snprintf(out, cap, "%s/.cache/ingot/tiles", home);
-    if (n >= 0 && (size_t)n < cap) return OK;
-    return error_set(e, E_LIMIT, "--tiles: path too long");
-}
+/* ---- the model ---- */
 
 void setup_note(void *arg, const char *text)
 {
@@ -222,24 +122,25 @@ void setup_tiles(const setup *s, runner_tiles *out)
 status setup_resolve(setup *s, error *e)
 {
     if (s->cpu) TRY(runner_check_cpu(s->cpu, e));
-    TRY(setup_tiles_path(s->tiles, s->tiles_path, sizeof s->tiles_path, &s->keep_tiles, e));
+    TRY(locate_tiles(s->tiles, s->tiles_path, sizeof s->tiles_path, &s->keep_tiles, e));
     progress_init(&s->bar, s->quiet);
-    const char *given = s->king && *s->king ? s->king : variable("INGOT_KING");
-    const char *drafter = s->drafter && *s->drafter ? s->drafter : variable("INGOT_DRAFTER");
+    const char *given = s->king && *s->king ? s->king : locate_variable("INGOT_KING");
+    const char *drafter = s->drafter && *s->drafter ? s->drafter : locate_variable("INGOT_DRAFTER");
     const bool use_drafter = !s->no_drafter;
     if (given) {
-        TRY(setup_folder(given, "king", s->offline, &s->bar, s->king_path, sizeof s->king_path, e));
+        TRY(locate_folder(given, "king", s->offline, &s->bar, s->king_path, sizeof s->king_path,
+                          e));
     } else {
-        TRY(shipped(s->king_path, sizeof s->king_path, "king", e));
+        TRY(locate_shipped(s->king_path, sizeof s->king_path, "king", e));
         if (!s->quiet)
             fprintf(stderr, "ingot: no --king given: using the small shipped one (%s)\n",
                     s->king_path);
         if (!drafter && use_drafter)
-            return shipped(s->drafter_path, sizeof s->drafter_path, "drafter-q8", e);
+            return locate_shipped(s->drafter_path, sizeof s->drafter_path, "drafter-q8", e);
     }
     if (drafter && use_drafter) {
-        TRY(setup_folder(drafter, "drafter", s->offline, &s->bar, s->drafter_path,
-                         sizeof s->drafter_path, e));
+        TRY(locate_folder(drafter, "drafter", s->offline, &s->bar, s->drafter_path,
+                          sizeof s->drafter_path, e));
     }
     return OK;
 }
@@ -275,7 +176,7 @@ status setup_open(setup *s, bool text_only, error *e)
     ingot_error ie;
     const ingot_status st = ingot_model_open(&s->model, &o, &ie);
     progress_clear(&s->bar);
-    return setup_status(st, &ie, e);
+    return command_status(st, &ie, e);
 }
 
 void setup_cache(const setup *s, ingot_engine_options *o)
@@ -291,7 +192,7 @@ status setup_start(setup *s, const ingot_engine_options *extra, error *e)
     o.context = s->context;
     o.kv_type = s->kv_type;
     ingot_error ie;
-    return setup_status(ingot_engine_start(&s->engine, s->model, &o, &ie), &ie, e);
+    return command_status(ingot_engine_start(&s->engine, s->model, &o, &ie), &ie, e);
 }
 
 void setup_close(setup *s)
@@ -302,164 +203,9 @@ void setup_close(setup *s)
     s->model = NULL;
 }
 
-/* ---- interrupts ---- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    if (interrupted) _exit(EXIT_INTERRUPTED);
-    interrupted = number;
-}
-
-void setup_catch_interrupt(void)
-{
-    struct sigaction a = { .sa_handler = on_interrupt };
-    sigemptyset(&a.sa_mask);
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-}
-
-void setup_release_interrupt(void)
-{
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-}
-
-bool setup_interrupted(void)
-{
-    return interrupted != 0;
-}
-
-void setup_clear_interrupt(void)
-{
-    interrupted = 0;
-}
-
-/* ---- errors ---- */
-
-status setup_status(ingot_status s, const ingot_error *from, error *e)
-{
-    if (s == INGOT_OK) return OK;
-    return error_set(e, (status)s, "%s", from->text);
-}
-
-status setup_blame(const char *part, const char *path, error *e)
-{
-    char text[sizeof e->text];
-    if (!path || !str_starts(str_from(e->text), str_from(part))) return e->code;
-    snprintf(text, sizeof text, "%s", e->text);
-    return error_set(e, E_FORMAT, "%s: %s", path, text);
-}
-
-/* What to do about errors that users meet most, by words of their messages. */
-static const char *hint_for(const char *message)
-{
-    static const struct {
-        const char *words, *hint;
-    } hints[] = {
-        { ": no such folder",
-          "a model is a folder, or a hub id (owner/name) that `ingot pull` fetches" },
-        { "found a file, want a folder",
-          "`ingot convert FILE.gguf KING` makes a folder of a GGUF" },
-        { "no model: no --king", "name one: --king FOLDER or --king owner/name" },
-        { "not in the cache", "without --offline it is fetched" },
-        { "unknown option", "`ingot help COMMAND` lists a command's options" },
-        { "max_tokens", "--context makes room, --max-tokens asks for less" },
-        { "found a king, want a drafter", "--king names the model, --drafter its small companion" },
-        { "but the king has", "--no-drafter decodes without one" },
-    };
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-        if (strstr(message, hints[i].words)) return hints[i].hint;
-    return NULL;
-}
-
-int setup_fail(const error *e)
-{
-    const char *hint = hint_for(e->text);
-    fprintf(stderr, "ingot: %s\n", e->text);
-    if (hint) fprintf(stderr, "hint: %s\n", hint);
-    switch (e->code) {
-    case E_ARG: return EXIT_USAGE;
-    case E_UNSUPPORTED: return EXIT_REFUSED;
-    case E_CANCELLED: return EXIT_INTERRUPTED;
-    default: return EXIT_FAILED;
-    }
-}
-
-status setup_read(const char *path, size_t most, char **text, size_t *len, error *e)
-{
-    buf b;
-    buf_init(&b, most);
-    const status s = file_read(&b, path, e);
-    if (s) {
-        buf_free(&b);
-        return s;
-    }
-    buf_put(&b, "", 0);
-    *len = b.len;
-    *text = buf_steal(&b);
-    return *text ? OK : error_set(e, E_NOMEM, "%s: out of memory", path);
-}
-
-int setup_command(const options_command *c, int argc, char **argv,
-                  status (*fn)(void *arg, error *e), void *arg)
-{
-    error e;
-    bool help;
-    status s = options_parse(c, argc, argv, &help, &e);
-    if (s == OK && help) {
-        options_help(c, stdout);
-        return EXIT_DONE;
-    }
-    if (s == OK) s = fn(arg, &e);
-    return s == OK ? EXIT_DONE : setup_fail(&e);
-}
-
 status setup_mode(const setup *s, bool *f32, error *e)
 {
     *f32 = s->mode && strcmp(s->mode, "f32") == 0;
     if (!s->mode || *f32 || strcmp(s->mode, "int8") == 0) return OK;
     return error_set(e, E_ARG, "--mode: found %s, want int8 or f32", s->mode);
-}
-
-static bool list_layers(const char *text, runner_layers *out)
-{
-    for (const char *at = text; at; out->n++) {
-        const char *comma = strchr(at, ',');
-        const str item = comma ? (str){ at, (size_t)(comma - at) } : str_from(at);
-        int64_t layer;
-        if (!str_to_i64(item, &layer) || layer < 0 || layer >= RUNNER_MAX_LAYERS ||
-            (out->n && layer <= out->list[out->n - 1]))
-            return false;
-        out->list[out->n] = (int)layer;
-        at = comma ? comma + 1 : NULL;
-    }
-    return true;
-}
-
-status setup_layers(const char *text, runner_layers *out, error *e)
-{
-    int64_t n;
-    *out = (runner_layers){ .every = strcmp(text, "all") == 0 };
-    if (out->every || strcmp(text, "none") == 0) return OK;
-    if (str_starts(str_from(text), STR("every=")) && str_to_i64(str_from(text + 6), &n) && n > 0 &&
-        n <= RUNNER_MAX_LAYERS)
-        out->every = (int)n;
-    else if (!list_layers(text, out))
-        return error_set(
-            e, E_ARG, "--hidden: found %s, want every=N, all, none or rising layers I,J,...", text);
-    return OK;
-}
-
-status setup_shard(const char *text, int *shard, int *shards, error *e)
-{
-    int64_t i = -1, n = 0;
-    const char *slash = strchr(text, '/');
-    if (!slash || !str_to_i64((str){ text, (size_t)(slash - text) }, &i) ||
-        !str_to_i64(str_from(slash + 1), &n) || n < 1 || n > 1 << 20 || i < 0 || i >= n)
-        return error_set(e, E_ARG, "--shard: found %s, want I/N with 0 <= I < N", text);
-    *shard = (int)i;
-    *shards = (int)n;
-    return OK;
 }

@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "base/jsonw.h"
 #include "base/mem.h"
+#include "cli/argument.h"
+#include "cli/command.h"
 #include "base/banned.h"
 
 enum { MOST_PROMPTS = 10000, MOST_FILE = 64 << 20, BESIDE = 8 };
@@ -77,7 +79,7 @@ static status read_prompts(verify *v, error *e)
     }
     char *text;
     size_t len;
-    TRY(setup_read(v->o->prompts, MOST_FILE, &text, &len, e));
+    TRY(argument_text(v->o->prompts, MOST_FILE, &text, &len, e));
     status s = OK;
     str rest = { text, len };
     while (s == OK && rest.len) {
@@ -121,7 +123,7 @@ static status submit(const verify *v, int prompt, const ingot_sampling *s, ingot
     ingot_prompt p = INGOT_INIT(ingot_prompt);
     ingot_error ie;
     p.messages = v->prompts[prompt];
-    return setup_status(ingot_submit(r, v->s->engine, &p, s, &ie), &ie, e);
+    return command_status(ingot_submit(r, v->s->engine, &p, s, &ie), &ie, e);
 }
 
 /* Waits for the end and copies the ids; releases r. cached (may be NULL): tokens of the prompt. */
@@ -288,7 +290,7 @@ static status second_half(verify *v, int i, const char *way, error *e)
     ingot_request *r;
     ingot_error ie;
     int cached;
-    TRY(setup_status(ingot_submit(&r, v->s->engine, &p, &s, &ie), &ie, e));
+    TRY(command_status(ingot_submit(&r, v->s->engine, &p, &s, &ie), &ie, e));
     TRY(collect(r, &got, &cached, e));
     compare(v, i, way, plain->n / 2, &got);
     mem_free(got.ids);

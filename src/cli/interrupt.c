@@ -1,0 +1,40 @@
+/* interrupt.c - see interrupt.h. */
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "base/banned.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    if (interrupted) _exit(EXIT_INTERRUPTED);
+    interrupted = number;
+}
+
+void interrupt_catch(void)
+{
+    struct sigaction a = { .sa_handler = on_interrupt };
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
+
+void interrupt_release(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
+bool interrupt_seen(void)
+{
+    return interrupted != 0;
+}
+
+void interrupt_clear(void)
+{
+    interrupted = 0;
+}
