@@ -2,11 +2,11 @@
  * with --tables the matrices that a drafter shares with its king. */
 #include <stdio.h>
 
-#include "cli/answers.h"
 #include "cli/argument.h"
 #include "cli/cmd.h"
 #include "cli/command.h"
 #include "cli/result.h"
+#include "cli/trainset.h"
 #include "tools/capture.h"
 #include "tools/tables.h"
 #include "base/banned.h"
@@ -27,7 +27,7 @@ static status logits_of(const char *text, int *out, error *e)
 typedef struct capturing {
     setup base;
     capture_options o;
-    answers_options ask;
+    trainset_options ask;
     const char *logits, *hidden, *shard, *tables;
     double temperature, top_p;
     bool asking; /* an option of answers was given */
@@ -60,7 +60,7 @@ static status ask(capturing *p, sequences *out, error *e)
     if (p->ask.how.top_p < INGOT_TOP_P_LEAST) p->ask.how.top_p = INGOT_TOP_P_LEAST;
     p->ask.how.has_seed = true;
     p->ask.how.fit_context = true;
-    TRY(answers_make(&p->base, &p->ask, out, e));
+    TRY(trainset_make(&p->base, &p->ask, out, e));
     p->o.tokens = p->ask.prompts;
     p->o.given = out;
     return OK;

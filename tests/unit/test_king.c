@@ -1,5 +1,5 @@
 /* Opening, limits, broken rows, memory. Values: tests/golden/test_golden_king.c, bits:
- * tests/property/test_exactness.c. */
+ * tests/property/test_king_exact.c. */
 #include "model_fixture.h"
 #include "random_pack.h"
 #include "base/sysmem.h"

@@ -1,5 +1,5 @@
 /* Pages, limits, copies on write, damaged snapshots. Exactness of the values:
- * tests/property/test_exactness.c. */
+ * tests/property/test_king_exact.c. */
 #include "model_fixture.h"
 
 static void open_tiny(fixture *f)

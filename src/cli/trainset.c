@@ -1,5 +1,5 @@
-/* answers.c - see answers.h: requests in flight, a window of lines long, collected in order. */
-#include "cli/answers.h"
+/* trainset.c - see trainset.h: requests in flight, a window of lines long, collected in order. */
+#include "cli/trainset.h"
 
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ enum { MOST_PROMPTS = 1 << 30, MOST_LINE = 256 << 20, WAITING = 32, WINDOW = 128
 
 typedef struct answering {
     setup *s;
-    const answers_options *o;
+    const trainset_options *o;
     sequences *out;
     int total; /* answers wanted */
     /* of the lines out->n .. sent - 1, each at its number % WINDOW */
@@ -37,7 +37,7 @@ static bool next_line(str *left, str *line)
     return false;
 }
 
-static bool in_shard(const answers_options *o, int number)
+static bool in_shard(const trainset_options *o, int number)
 {
     return o->shards == 0 || number % o->shards == o->shard;
 }
@@ -210,7 +210,7 @@ static status answer_all(answering *a, str text, error *e)
     return OK;
 }
 
-status answers_make(setup *s, const answers_options *o, sequences *out, error *e)
+status trainset_make(setup *s, const trainset_options *o, sequences *out, error *e)
 {
     answering a = { .s = s, .o = o, .out = out };
     ingot_engine_options eo = INGOT_INIT(ingot_engine_options);
