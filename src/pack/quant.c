@@ -28,12 +28,11 @@ const char *quant_mode_name(quant_mode m)
 
 bool quant_mode_from_name(str name, quant_mode *out)
 {
-    for (int m = QUANT_AFFINE; m <= QUANT_NVFP4; m++) {
+    for (size_t m = QUANT_AFFINE; m < sizeof modes / sizeof *modes; m++)
         if (str_eq(name, str_from(modes[m].name))) {
             *out = (quant_mode)m;
             return true;
         }
-    }
     return false;
 }
 
