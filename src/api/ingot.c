@@ -73,15 +73,15 @@ ingot_status ingot_model_open(ingot_model **out, const ingot_model_options *o, i
     ingot_model *m = NULL;
     status s = take_options(&options, sizeof options, o, "model options", &er);
     if (s == OK && !(m = mem_zalloc(sizeof *m))) s = error_set(&er, E_NOMEM, "model: no memory");
-    if (s == OK) s = handle_open(m, &options, &er);
+    if (s == OK) s = model_open(m, &options, &er);
     if (s == OK) *out = m;
-    else if (m) handle_close(m);
+    else if (m) model_close(m);
     return give(e, s, &er);
 }
 
 void ingot_model_close(ingot_model *m)
 {
-    if (m) handle_close(m);
+    if (m) model_close(m);
 }
 
 void ingot_model_get_info(const ingot_model *m, ingot_model_info *out)

@@ -113,7 +113,7 @@ static status make_constraint(request_params *params, ingot_model *m, const prom
         return error_set(e, E_ARG, "%s: it cannot be asked for beside %s",
                          s->schema ? "schema" : "grammar",
                          s->schema && s->grammar ? "a grammar" : "tool_choice");
-    TRY(handle_vocabulary(m, &v, e));
+    TRY(model_vocabulary(m, &v, e));
     if (s->schema) TRY(compile_schema(&g, s->schema, p->in_think, e));
     else if (s->grammar) TRY(gbnf_compile(&g, str_from(s->grammar), p->in_think, e));
     else TRY(compile_calls(&g, m, p, e));

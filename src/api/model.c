@@ -1,8 +1,7 @@
-/* handle.c - a model handle: folders become a tokenizer, a template, a king and a drafter that fit
- * together. */
+/* model.c - see model.h. */
+#include "api/model.h"
 #include <math.h>
 #include <stdio.h>
-#include "api/handle.h"
 #include "base/mem.h"
 #include "base/sysmem.h"
 #include "base/banned.h"
@@ -143,7 +142,7 @@ static status open_models(ingot_model *m, const ingot_model_options *o, error *e
     return s;
 }
 
-status handle_vocabulary(ingot_model *m, const tokmask_vocabulary **out, error *e)
+status model_vocabulary(ingot_model *m, const tokmask_vocabulary **out, error *e)
 {
     status s = OK;
     pthread_mutex_lock(&m->lock);
@@ -156,7 +155,7 @@ status handle_vocabulary(ingot_model *m, const tokmask_vocabulary **out, error *
     return s;
 }
 
-status handle_open(ingot_model *m, const ingot_model_options *o, error *e)
+status model_open(ingot_model *m, const ingot_model_options *o, error *e)
 {
     pthread_mutex_init(&m->lock, NULL);
     if (!o->king) return error_set(e, E_ARG, "king: no folder given");
@@ -181,7 +180,7 @@ status handle_open(ingot_model *m, const ingot_model_options *o, error *e)
     return open_models(m, o, e);
 }
 
-void handle_close(ingot_model *m)
+void model_close(ingot_model *m)
 {
     if (m->drafter) drafter_close(m->drafter);
     if (m->king) king_close(m->king);
