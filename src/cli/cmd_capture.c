@@ -51,7 +51,7 @@ static status check(capturing *p, error *e)
     return setup_mode(&p->base, &o->f32, e);
 }
 
-static status ask(capturing *p, sequences *out, error *e)
+static status ask(capturing *p, tokenlists *out, error *e)
 {
     p->ask.shard = p->o.shard;
     p->ask.shards = p->o.shards;
@@ -99,7 +99,7 @@ static status run(void *arg, error *e)
 {
     capturing *p = arg;
     setup *s = &p->base;
-    sequences asked = { 0 };
+    tokenlists asked = { 0 };
     TRY(check(p, e));
     status st = OK;
     if (p->ask.prompts) {
@@ -112,7 +112,7 @@ static status run(void *arg, error *e)
         st = tables_write(s->king_path, p->tables, s->threads, progress_run, &s->bar, e);
     if (st == OK && p->o.out) st = run_capture(p, e);
     progress_clear(&s->bar);
-    runner_free_sequences(&asked);
+    tokenlists_free(&asked);
     return st;
 }
 

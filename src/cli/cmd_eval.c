@@ -63,7 +63,7 @@ static status run_kl(void *arg, error *e)
     char against[4096];
     if (!file_exists(k->o.against)) { /* no capture: perhaps a king by its hub id */
         TRY(locate_folder(k->o.against, "--against", s->offline, &s->bar, against, sizeof against,
-                         e));
+                          e));
         k->o.against = against;
     }
     const status st = fidelity_kl(&k->o, &f, e);
@@ -137,7 +137,7 @@ static int eval_merge(int argc, char **argv)
 
 /* ---- ppl ---- */
 
-static void cut_windows(const ingot_tokens *ids, int context, sequences *w)
+static void cut_windows(const ingot_tokens *ids, int context, tokenlists *w)
 {
     for (size_t at = 0; at < ids->len; at += (size_t)context) {
         const size_t n = ids->len - at < (size_t)context ? ids->len - at : (size_t)context;
@@ -156,8 +156,8 @@ static status tokenize_file(setup *s, const char *path, ingot_tokens *ids, error
     TRY(argument_text(path, MOST_TEXT, &text, &len, e));
     status st = setup_open(s, true, e);
     if (st == OK)
-        st =
-            command_status(ingot_tokenize(s->model, text, len, INGOT_SPECIAL_NONE, ids, &ie), &ie, e);
+        st = command_status(ingot_tokenize(s->model, text, len, INGOT_SPECIAL_NONE, ids, &ie), &ie,
+                            e);
     if (st) st = command_blame("text", path, e);
     if (st == OK && ids->len < 3) {
         ingot_tokens_free(ids);
@@ -202,7 +202,7 @@ static status run_ppl(void *arg, error *e)
     if (!p->path) return error_set(e, E_ARG, "eval ppl: want --text FILE");
     TRY(tokenize_file(s, p->path, &ids, e));
     const size_t most = ids.len / (size_t)p->context + 1;
-    sequences w = { .len = mem_array(most, sizeof *w.len), .ids = mem_array(most, sizeof *w.ids) };
+    tokenlists w = { .len = mem_array(most, sizeof *w.len), .ids = mem_array(most, sizeof *w.ids) };
     status st =
         w.len && w.ids ? prepare(s, &o, e) : error_set(e, E_NOMEM, "eval ppl: out of memory");
     if (st == OK) {

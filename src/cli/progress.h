@@ -16,7 +16,7 @@ typedef struct progress {
 
 void progress_init(progress *p, bool quiet); /* enabled when stderr is a terminal and not quiet */
 void progress_draw(progress *p, const char *what, uint64_t done, uint64_t total);
-/* For the callbacks of runner.h (arg is a progress): bytes while the king loads, then numbers. */
+/* For the callbacks of the tools (arg is a progress): bytes while the king loads, then numbers. */
 void progress_run(void *arg, const char *what, uint64_t done, uint64_t total);
 void progress_step(void *arg, uint64_t done, uint64_t total); /* for callbacks: arg is a progress */
 void progress_clear(progress *p);

@@ -6,14 +6,14 @@
 
 #include "cli/command.h"
 #include "cli/locate.h"
-#include "tools/runner.h"
+#include "tools/loading.h"
 #include "base/banned.h"
 
 void setup_init(setup *s)
 {
     *s = (setup){ .cache_mem = (uint64_t)1 << 30 };
-    char cpus[RUNNER_KNOWN_CPUS];
-    runner_known_cpus(cpus);
+    char cpus[LOADING_KNOWN_CPUS];
+    loading_known_cpus(cpus);
     snprintf(s->cpu_help, sizeof s->cpu_help, "force one of %s; the results are the same bits",
              cpus);
     enum {
@@ -114,14 +114,14 @@ void setup_note(void *arg, const char *text)
     fprintf(stderr, "ingot: %s\n", text);
 }
 
-void setup_tiles(const setup *s, runner_tiles *out)
+void setup_tiles(const setup *s, loading_tiles *out)
 {
-    *out = (runner_tiles){ s->tiles_path[0] ? s->tiles_path : NULL, s->keep_tiles, setup_note };
+    *out = (loading_tiles){ s->tiles_path[0] ? s->tiles_path : NULL, s->keep_tiles, setup_note };
 }
 
 status setup_resolve(setup *s, error *e)
 {
-    if (s->cpu) TRY(runner_check_cpu(s->cpu, e));
+    if (s->cpu) TRY(loading_check_cpu(s->cpu, e));
     TRY(locate_tiles(s->tiles, s->tiles_path, sizeof s->tiles_path, &s->keep_tiles, e));
     progress_init(&s->bar, s->quiet);
     const char *given = s->king && *s->king ? s->king : locate_variable("INGOT_KING");

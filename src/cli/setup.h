@@ -5,7 +5,7 @@
 #include "cli/progress.h"
 #include "ingot/ingot.h"
 
-struct runner_tiles; /* tools/runner.h */
+struct loading_tiles; /* tools/loading.h */
 
 typedef struct setup {
     /* options */
@@ -38,7 +38,7 @@ status setup_resolve(setup *s, error *e);
 /* Prints "ingot: TEXT" on stderr, in place of the bar `arg`. */
 void setup_note(void *arg, const char *text);
 /* Tiles for the offline tools, after setup_resolve; their progress_arg is the bar. */
-void setup_tiles(const setup *s, struct runner_tiles *out);
+void setup_tiles(const setup *s, struct loading_tiles *out);
 /* The library's form of the model options, after setup_resolve. */
 ingot_model_options setup_model_options(setup *s);
 /* Resolves, then opens the model. */

@@ -15,7 +15,7 @@ enum { MOST_PROMPTS = 1 << 30, MOST_LINE = 256 << 20, WAITING = 32, WINDOW = 128
 typedef struct answering {
     setup *s;
     const trainset_options *o;
-    sequences *out;
+    tokenlists *out;
     int total; /* answers wanted */
     /* of the lines out->n .. sent - 1, each at its number % WINDOW */
     ingot_request *flying[WINDOW];
@@ -44,7 +44,7 @@ static bool in_shard(const trainset_options *o, int number)
 
 static status make_room(answering *a, str text, error *e)
 {
-    sequences *out = a->out;
+    tokenlists *out = a->out;
     str line;
     for (int number = 0; next_line(&text, &line); number++) a->total += in_shard(a->o, number);
     if (a->total == 0)
@@ -157,7 +157,7 @@ static status send(answering *a, str line, int number, error *e)
 
 /* ---- answers ---- */
 
-static status keep(sequences *out, const ingot_request *r, const ingot_event *end, error *e)
+static status keep(tokenlists *out, const ingot_request *r, const ingot_event *end, error *e)
 {
     int n_prompt;
     const int32_t *prompt = ingot_prompt_ids(r, &n_prompt);
@@ -210,13 +210,13 @@ static status answer_all(answering *a, str text, error *e)
     return OK;
 }
 
-status trainset_make(setup *s, const trainset_options *o, sequences *out, error *e)
+status trainset_make(setup *s, const trainset_options *o, tokenlists *out, error *e)
 {
     answering a = { .s = s, .o = o, .out = out };
     ingot_engine_options eo = INGOT_INIT(ingot_engine_options);
     char *text;
     size_t len;
-    *out = (sequences){ 0 };
+    *out = (tokenlists){ 0 };
     eo.parallel = o->parallel;
     TRY(argument_text(o->prompts, MOST_PROMPTS, &text, &len, e));
     status st = make_room(&a, (str){ text, len }, e);

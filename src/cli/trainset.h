@@ -7,7 +7,7 @@
 #ifndef CLI_TRAINSET_H
 #define CLI_TRAINSET_H
 #include "cli/setup.h"
-#include "tools/runner.h"
+#include "tools/tokenlists.h"
 
 typedef struct trainset_options {
     const char *prompts;
@@ -18,7 +18,7 @@ typedef struct trainset_options {
 } trainset_options;
 
 /* Opens the model of `s`, makes the answers, closes it again. out->index is the line's number (0 is
- * the first that is not empty), out->answer is set. The caller frees with runner_free_sequences, on
+ * the first that is not empty), out->answer is set. The caller frees with tokenlists_free, on
  * failure too. */
-status trainset_make(setup *s, const trainset_options *o, sequences *out, error *e);
+status trainset_make(setup *s, const trainset_options *o, tokenlists *out, error *e);
 #endif

@@ -15,7 +15,7 @@ typedef struct tensors {
 typedef struct capture {
     const capture_options *o;
     runner run;
-    sequences read, in; /* in: those of this run, borrowed */
+    tokenlists read, in; /* in: those of this run, borrowed */
     runner_layers hidden;
     safetensors_writer *writer;
     tensors *out; /* [in.n] */
@@ -142,8 +142,8 @@ static status open_all(capture *p, error *e)
     if (file_same(o->tokens, o->out))
         return error_set(e, E_ARG, "--out: %s is the file that is read", o->out);
     if (!o->given) {
-        TRY(runner_read_sequences(&p->read, o->tokens, e));
-        TRY(runner_keep_shard(&p->read, o->shard, o->shards, o->tokens, e));
+        TRY(tokenlists_read(&p->read, o->tokens, e));
+        TRY(tokenlists_keep_shard(&p->read, o->shard, o->shards, o->tokens, e));
     }
     p->in = o->given ? *o->given : p->read;
     const runner_options ro = { .king = o->king,
@@ -158,7 +158,7 @@ static status open_all(capture *p, error *e)
                                 .tiles = o->tiles };
     TRY(runner_open(&p->run, &ro, e));
     const king_config *kc = king_get_config(p->run.k);
-    TRY(runner_check_sequences(&p->in, o->tokens, kc->n_vocab, kc->max_positions, e));
+    TRY(tokenlists_check(&p->in, o->tokens, kc->n_vocab, kc->max_positions, e));
     if (o->logits > kc->n_vocab)
         return error_set(e, E_ARG, "--logits: found top%d, want at most the vocabulary of %d",
                          o->logits, kc->n_vocab);
@@ -208,7 +208,7 @@ status capture_run(const capture_options *o, capture_report *r, error *e)
         r->answer_tokens += (uint64_t)(p.in.len[i] - p.in.answer[i]);
     if (p.writer) safetensors_writer_abort(p.writer);
     runner_close(&p.run);
-    runner_free_sequences(&p.read);
+    tokenlists_free(&p.read);
     mem_free(p.top_ids);
     mem_free(p.top_logits);
     mem_free(p.out);

@@ -17,21 +17,22 @@
 #ifndef TOOLS_CAPTURE_H
 #define TOOLS_CAPTURE_H
 #include "tools/runner.h"
+#include "tools/tokenlists.h"
 
 enum { CAPTURE_NONE = -2, CAPTURE_ALL = -1, CAPTURE_LAST = 0 }; /* a positive number is N */
 
 typedef struct capture_options {
     const char *king, *tokens, *out; /* folder; JSON: [ids] or {"sequences": [[ids], ...]}; file */
-    const sequences *given;          /* run instead of what `tokens` holds; NULL: that is read */
+    const tokenlists *given;         /* run instead of what `tokens` holds; NULL: that is read */
     int logits;                      /* CAPTURE_NONE, _ALL, _LAST or N */
     runner_layers hidden;
     int shard, shards; /* of what is read: sequences i with i % shards == shard; 0: all */
     bool f32;          /* float32 activations and keys instead of int8 and f16 */
     const char *cpu;
     int threads;
-    runner_progress *progress; /* may be NULL */
+    loading_progress *progress; /* may be NULL */
     void *progress_arg;
-    runner_tiles tiles;
+    loading_tiles tiles;
 } capture_options;
 
 typedef struct capture_report {

@@ -26,7 +26,7 @@ typedef struct comparison {
     fidelity *f;
     runner king, teacher;
     safetensors capture; /* path NULL: the teacher is a folder */
-    sequences in;
+    tokenlists in;
     int top; /* logits kept per row by the capture; 0: all */
     rows mine, theirs;
     float *scratch; /* [n_vocab]: a capture's row */
@@ -332,8 +332,8 @@ static status read_tokens(comparison *c, error *e)
 {
     if (!c->o->tokens)
         return error_set(e, E_ARG, "eval kl: want --tokens FILE when --against names a king");
-    TRY(runner_read_sequences(&c->in, c->o->tokens, e));
-    return runner_keep_shard(&c->in, c->o->shard, c->o->shards, c->o->tokens, e);
+    TRY(tokenlists_read(&c->in, c->o->tokens, e));
+    return tokenlists_keep_shard(&c->in, c->o->shard, c->o->shards, c->o->tokens, e);
 }
 
 static runner_options runner_of(const fidelity_options *o, int longest)
@@ -367,8 +367,8 @@ static status open_teacher(comparison *c, const runner_options *like, error *e)
 /* A capture holds its tokens; a token file beside it must say the same. */
 static status check_tokens(const comparison *c, error *e)
 {
-    sequences s;
-    TRY(runner_read_sequences(&s, c->o->tokens, e));
+    tokenlists s;
+    TRY(tokenlists_read(&s, c->o->tokens, e));
     status st = OK;
     for (int i = 0; st == OK && i < c->in.n; i++) {
         const int number = c->in.index[i];
@@ -379,7 +379,7 @@ static status check_tokens(const comparison *c, error *e)
             st = error_set(e, E_ARG, "%s: sequence %d is not the one that %s was made of",
                            c->o->tokens, number, c->o->against);
     }
-    runner_free_sequences(&s);
+    tokenlists_free(&s);
     return st;
 }
 
@@ -392,8 +392,8 @@ static status open_all(comparison *c, error *e)
     const runner_options ro = runner_of(o, c->in.longest);
     TRY(runner_open(&c->king, &ro, e));
     const king_config *kc = king_get_config(c->king.k);
-    TRY(runner_check_sequences(&c->in, folder ? o->tokens : o->against, kc->n_vocab,
-                               kc->max_positions, e));
+    TRY(tokenlists_check(&c->in, folder ? o->tokens : o->against, kc->n_vocab, kc->max_positions,
+                         e));
     if (folder) {
         TRY(open_teacher(c, &ro, e));
         runner_layers hidden = o->hidden;
@@ -435,7 +435,7 @@ status fidelity_kl(const fidelity_options *o, fidelity *out, error *e)
     runner_close(&c.king);
     runner_close(&c.teacher);
     if (c.capture.path) safetensors_close(&c.capture);
-    runner_free_sequences(&c.in);
+    tokenlists_free(&c.in);
     mem_free(c.mine.hidden);
     mem_free(c.theirs.hidden);
     mem_free(c.scratch);
@@ -713,7 +713,7 @@ static status score_window(runner *r, const int32_t *ids, int len, double *sum, 
     return OK;
 }
 
-status fidelity_perplexity(const fidelity_options *o, const sequences *windows, perplexity *out,
+status fidelity_perplexity(const fidelity_options *o, const tokenlists *windows, perplexity *out,
                            error *e)
 {
     runner r = { 0 };
@@ -724,7 +724,7 @@ status fidelity_perplexity(const fidelity_options *o, const sequences *windows, 
     status s = runner_open(&r, &ro, e);
     if (s == OK) {
         const king_config *kc = king_get_config(r.k);
-        s = runner_check_sequences(windows, "text", kc->n_vocab, kc->max_positions, e);
+        s = tokenlists_check(windows, "text", kc->n_vocab, kc->max_positions, e);
     }
     for (int i = 0; s == OK && i < windows->n; i++) {
         s = score_window(&r, windows->ids[i], windows->len[i], &sum, &squares, &out->tokens, e);

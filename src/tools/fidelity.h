@@ -17,6 +17,7 @@
 #define TOOLS_FIDELITY_H
 #include "base/buf.h"
 #include "tools/runner.h"
+#include "tools/tokenlists.h"
 
 typedef struct fidelity_options {
     const char *king;
@@ -27,9 +28,9 @@ typedef struct fidelity_options {
     int shard, shards;    /* only sequences i with i % shards == shard; shards 0: all */
     const char *cpu;
     int threads;
-    runner_progress *progress;
+    loading_progress *progress;
     void *progress_arg;
-    runner_tiles tiles;
+    loading_tiles tiles;
 } fidelity_options;
 
 /* Values of every row in order; sums over rows are made when it is reported, so that shards merge
@@ -65,6 +66,6 @@ typedef struct perplexity {
     double value, low, high; /* exp(mean), exp(mean -+ 1 standard error) */
 } perplexity;
 /* Windows of `context` tokens, each scored from its second token on. */
-status fidelity_perplexity(const fidelity_options *o, const sequences *windows, perplexity *out,
+status fidelity_perplexity(const fidelity_options *o, const tokenlists *windows, perplexity *out,
                            error *e);
 #endif

@@ -167,8 +167,8 @@ static status open_all(bench *b, error *e)
 {
     const passbench_options *o = b->o;
     const compute_options co = { o->cpu, o->threads };
-    runner_watch watch = { o->progress, o->tiles.notice, o->progress_arg };
-    const load_options ko = runner_loading(COMPUTE_INT8, &o->tiles, &watch);
+    loading_watch watch = { o->progress, o->tiles.notice, o->progress_arg };
+    const load_options ko = loading_of(COMPUTE_INT8, &o->tiles, &watch);
     kv_layout layout;
     TRY(pack_open(&b->pack, o->king, NULL, e));
     if (!pack_king(b->pack))

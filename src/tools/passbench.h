@@ -23,8 +23,8 @@ typedef struct passbench_options {
     int lengths[PASSBENCH_MOST], n_lengths; /* prompt tokens of a prefill */
     /* positions before a decode; what the model cannot hold is left out */
     int depths[PASSBENCH_MOST], n_depths;
-    runner_progress *progress;
-    runner_tiles tiles;
+    loading_progress *progress;
+    loading_tiles tiles;
     void *progress_arg;
 } passbench_options;
 

@@ -13,7 +13,7 @@ typedef struct tables {
     compute *c;
     safetensors_writer *writer;
     float *rows; /* [PIECE, n_embd] */
-    runner_progress *progress;
+    loading_progress *progress;
     void *progress_arg;
     uint64_t done, total; /* rows */
 } tables;
@@ -68,7 +68,7 @@ static status write_all(tables *t, const char *out, error *e)
     return safetensors_writer_commit(w, e);
 }
 
-status tables_write(const char *folder, const char *out, int threads, runner_progress *progress,
+status tables_write(const char *folder, const char *out, int threads, loading_progress *progress,
                     void *progress_arg, error *e)
 {
     tables t = { .progress = progress, .progress_arg = progress_arg };

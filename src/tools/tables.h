@@ -8,6 +8,6 @@
 #define TOOLS_TABLES_H
 #include "tools/runner.h"
 
-status tables_write(const char *folder, const char *out, int threads, runner_progress *progress,
+status tables_write(const char *folder, const char *out, int threads, loading_progress *progress,
                     void *progress_arg, error *e);
 #endif
