@@ -225,9 +225,8 @@ status file_writer_open(file_writer **out, const char *path, error *e)
     *out = NULL;
     struct stat st;
     const bool exists = stat(path, &st) == 0;
-    if (exists && !S_ISREG(st.st_mode)) {
+    if (exists && !S_ISREG(st.st_mode))
         return error_set(e, E_IO, "%s: cannot be replaced: not a regular file", path);
-    }
     file_writer *w = mem_zalloc(sizeof *w);
     if (!w) return error_set(e, E_NOMEM, "%s: out of memory", path);
     w->fd = -1;
@@ -480,9 +479,8 @@ status file_executable_dir(char *out, size_t cap, error *e)
 #ifdef __APPLE__
     char given[PATH_MAX];
     uint32_t room = sizeof given;
-    if (_NSGetExecutablePath(given, &room) != 0 || !realpath(given, path)) {
+    if (_NSGetExecutablePath(given, &room) != 0 || !realpath(given, path))
         return error_set(e, E_IO, "the program's own path cannot be found");
-    }
 #else
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n < 0) return io_error(e, "/proc/self/exe", "read");

@@ -89,19 +89,17 @@ static bool is_whole(str s)
 {
     const size_t start = s.ptr[0] == '-';
     if (s.len == start || (s.ptr[start] == '0' && s.len > start + 1)) return false;
-    for (size_t i = start; i < s.len; i++) {
+    for (size_t i = start; i < s.len; i++)
         if (!is_digit(s.ptr[i])) return false;
-    }
     return true;
 }
 
 /* The end of the string literal that begins at `at`. */
 static size_t skip_string(str s, size_t at)
 {
-    for (at++; at < s.len; at++) {
+    for (at++; at < s.len; at++)
         if (s.ptr[at] == '\\') at++;
         else if (s.ptr[at] == '"') return at + 1;
-    }
     return s.len;
 }
 

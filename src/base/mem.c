@@ -20,9 +20,8 @@ static bool admitted(void)
 {
     atomic_fetch_add_explicit(&mem_calls, 1, memory_order_relaxed);
     int_fast64_t fuse = atomic_load_explicit(&mem_fuse, memory_order_relaxed);
-    while (fuse > 1) {
+    while (fuse > 1)
         if (atomic_compare_exchange_weak(&mem_fuse, &fuse, fuse - 1)) return true;
-    }
     return fuse == 0;
 }
 

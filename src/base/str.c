@@ -91,9 +91,8 @@ static bool is_decimal(str s)
     size_t i = s.len && (s.ptr[0] == '-' || s.ptr[0] == '+');
     size_t digits = 0;
     for (; i < s.len && is_digit(s.ptr[i]); i++) digits++;
-    if (i < s.len && s.ptr[i] == '.') {
+    if (i < s.len && s.ptr[i] == '.')
         for (i++; i < s.len && is_digit(s.ptr[i]); i++) digits++;
-    }
     if (digits == 0) return false;
     if (i < s.len && (s.ptr[i] == 'e' || s.ptr[i] == 'E')) {
         i++;
@@ -179,15 +178,10 @@ size_t str_utf8_next(str s, size_t at, uint32_t *cp)
     }
     size_t n;
     uint32_t v, least;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-        n = 2, v = p[0] & 0x1fu, least = 0x80;
-    } else if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        n = 3, v = p[0] & 0x0fu, least = 0x800;
-    } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        n = 4, v = p[0] & 0x07u, least = 0x10000;
-    } else {
-        return 0;
-    }
+    if (p[0] >= 0xc2 && p[0] <= 0xdf) n = 2, v = p[0] & 0x1fu, least = 0x80;
+    else if (p[0] >= 0xe0 && p[0] <= 0xef) n = 3, v = p[0] & 0x0fu, least = 0x800;
+    else if (p[0] >= 0xf0 && p[0] <= 0xf4) n = 4, v = p[0] & 0x07u, least = 0x10000;
+    else return 0;
     if (left < n) return 0;
     for (size_t i = 1; i < n; i++) {
         if ((p[i] & 0xc0u) != 0x80) return 0;

@@ -39,9 +39,8 @@ static bool next_span(const char **list, span *s)
 static int first_of(const topology *t, const char *list)
 {
     for (span s; next_span(&list, &s);) {
-        for (int i = s.from; i <= s.to && i < TOPOLOGY_CPUS; i++) {
+        for (int i = s.from; i <= s.to && i < TOPOLOGY_CPUS; i++)
             if (t->node[i]) return i;
-        }
     }
     return -1;
 }
@@ -65,9 +64,8 @@ static void read_node(topology *t, const char *sys, int id)
     t->nodes++;
     const char *rest = list;
     for (span s; next_span(&rest, &s);) {
-        for (int i = s.from; i <= s.to && i < TOPOLOGY_CPUS; i++) {
+        for (int i = s.from; i <= s.to && i < TOPOLOGY_CPUS; i++)
             if (t->node[i]) t->node[i] = (unsigned char)t->nodes;
-        }
     }
 }
 
@@ -77,9 +75,8 @@ static void read_nodes(topology *t, const char *sys)
     (void)snprintf(path, sizeof path, "%s/node/online", sys);
     (void)file_read_text(path, online, sizeof online);
     const char *rest = online;
-    for (span s; next_span(&rest, &s);) {
+    for (span s; next_span(&rest, &s);)
         for (int id = s.from; id <= s.to && t->nodes < TOPOLOGY_NODES; id++) read_node(t, sys, id);
-    }
     if (t->nodes == 0) t->nodes = 1;
 }
 
@@ -147,9 +144,8 @@ int topology_threads(const topology *t, char *why, size_t cap)
 int topology_node(const topology *t, int worker, int workers)
 {
     int most = 0, at = 0;
-    for (int i = 0; i < t->nodes; i++) {
+    for (int i = 0; i < t->nodes; i++)
         if (t->node_cores[i] > most) most = t->node_cores[i];
-    }
     if (workers <= most) return -1;
     const int core = (int)((long long)worker * t->cores / workers);
     for (int i = 0; i < t->nodes; i++) {
@@ -163,9 +159,8 @@ void topology_keep(const topology *t, pthread_t thread, int node)
 {
 #ifdef __linux__
     unsigned long mask[TOPOLOGY_CPUS / (8 * sizeof(unsigned long))] = { 0 };
-    for (int i = 0; i < TOPOLOGY_CPUS; i++) {
+    for (int i = 0; i < TOPOLOGY_CPUS; i++)
         if (t->node[i] == node + 1) CPU_SET_S((size_t)i, sizeof mask, (cpu_set_t *)(void *)mask);
-    }
     (void)pthread_setaffinity_np(thread, sizeof mask, (cpu_set_t *)(void *)mask);
 #else
     (void)t, (void)thread, (void)node;

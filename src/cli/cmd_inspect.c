@@ -48,7 +48,7 @@ static status inspect_folder(inspection *i, const char *folder, error *e)
                                 .arg = &i->base.bar };
     if (i->drafter) {
         TRY(locate_folder(i->drafter, "drafter", i->base.offline, &i->base.bar, drafter,
-                         sizeof drafter, e));
+                          sizeof drafter, e));
         subject.drafter = drafter;
     }
     return report(i, &subject, e);
@@ -116,7 +116,7 @@ static status run(void *arg, error *e)
         return inspect_afar(i, e);
 #endif
     TRY(locate_folder(i->folder, "inspect", i->base.offline, &i->base.bar, folder, sizeof folder,
-                     e));
+                      e));
     return inspect_folder(i, folder, e);
 }
 

@@ -33,11 +33,10 @@ static double tick_of(double most)
 
 static void escaped(buf *out, const char *s)
 {
-    for (; *s; s++) {
+    for (; *s; s++)
         if (*s == '<') buf_text(out, "&lt;");
         else if (*s == '&') buf_text(out, "&amp;");
         else buf_char(out, *s);
-    }
 }
 
 static void label(buf *out, double x, double y, const char *anchor, const char *text)

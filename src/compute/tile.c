@@ -253,11 +253,10 @@ static status check_scales(const tile_matrix *t, const matrix *src, int row, con
 static void put_lane(const tile_matrix *t, uint8_t *at, const uint8_t *from, size_t width)
 {
     const int groups = t->n_in / t->group;
-    for (int g = 0; g < groups; g++, at += t->tile_bytes, from += width) {
+    for (int g = 0; g < groups; g++, at += t->tile_bytes, from += width)
         if (width == 2) memcpy(at, from, 2);
         else if (width == 4) memcpy(at, from, 4);
         else *at = *from;
-    }
 }
 static status put_scales(const tile_matrix *t, const matrix *src, int row, uint8_t *strip,
                          const scratch *b, error *e)

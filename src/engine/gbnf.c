@@ -124,13 +124,10 @@ static void skip_space(parser *p, bool lines)
 {
     for (;;) {
         const char c = peek(p);
-        if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r'))) {
-            p->at++;
-        } else if (c == '#') {
+        if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r'))) p->at++;
+        else if (c == '#')
             while (p->at < p->text.len && peek(p) != '\n' && peek(p) != '\r') p->at++;
-        } else {
-            return;
-        }
+        else return;
     }
 }
 

@@ -299,10 +299,9 @@ static void dismiss(scheduler *g, sequence *s)
 static void dismiss_ended(scheduler *g)
 {
     int kept = 0;
-    for (int i = 0; i < g->n_running; i++) {
+    for (int i = 0; i < g->n_running; i++)
         if (g->running[i]->ended) dismiss(g, g->running[i]);
         else g->running[kept++] = g->running[i];
-    }
     g->n_running = kept;
 }
 

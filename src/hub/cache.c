@@ -102,9 +102,8 @@ static status link_text(const char *path, const char *hash, char out[CACHE_MAX_P
 {
     buf text;
     buf_init(&text, CACHE_MAX_PATH - 1);
-    for (const char *p = path; *p; p++) {
+    for (const char *p = path; *p; p++)
         if (*p == '/') buf_text(&text, "../");
-    }
     buf_printf(&text, "../../blobs/%s", hash);
     const status s = buf_status(&text, path, e);
     if (!s) memcpy(out, text.ptr, text.len + 1);

@@ -97,10 +97,8 @@ static void count(piece *p)
 {
     const uint64_t value = p->t->have[p->chunk];
     if (p->whole || value == p->counted) return;
-    if (pwrite(p->t->map_fd, &value, sizeof value, (off_t)(8 * p->chunk)) ==
-        (ssize_t)sizeof value) {
+    if (pwrite(p->t->map_fd, &value, sizeof value, (off_t)(8 * p->chunk)) == (ssize_t)sizeof value)
         p->counted = value;
-    }
 }
 
 /* ---- one request ---- */

@@ -17,9 +17,8 @@ static bool is_true(const char *name)
 {
     static const char *const words[] = { "1", "on", "yes", "true" };
     const char *v = getenv(name);
-    for (int i = 0; v && i < 4; i++) {
+    for (int i = 0; v && i < 4; i++)
         if (strcasecmp(v, words[i]) == 0) return true;
-    }
     return false;
 }
 

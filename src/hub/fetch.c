@@ -32,9 +32,8 @@ static void copy(char *out, size_t cap, str s)
     const size_t n = s.len < cap ? s.len : cap - 1;
     memcpy(out, s.ptr, n);
     out[n] = '\0';
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if ((unsigned char)out[i] < 0x20) out[i] = ' ';
-    }
 }
 
 static void copy_etag(char *out, size_t cap, str s)
@@ -68,9 +67,8 @@ static void take_link(fetch_reply *r, str s)
 {
     const size_t open = str_find(s, STR("<")), close = str_find(s, STR(">"));
     if (str_find(s, STR("rel=\"next\"")) == STR_NONE || open == STR_NONE || close == STR_NONE ||
-        close < open) {
+        close < open)
         return;
-    }
     copy(r->next, sizeof r->next, str_sub(s, open + 1, close));
 }
 
@@ -191,9 +189,8 @@ static bool same_origin(const char *a, const char *b)
     static const CURLUPart parts[] = { CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT };
     for (int i = 0; i < 3; i++) {
         char x[256], y[256];
-        if (!part_of(a, parts[i], x) || !part_of(b, parts[i], y) || strcasecmp(x, y) != 0) {
+        if (!part_of(a, parts[i], x) || !part_of(b, parts[i], y) || strcasecmp(x, y) != 0)
             return false;
-        }
     }
     return true;
 }
@@ -314,16 +311,13 @@ status fetch_run(fetch *f, const fetch_request *q, fetch_reply *r, error *e)
         const bool home = same_origin(url, q->url);
         TRY(run_once(f, url, home ? q->token : NULL));
         if (!is_redirect(r->code) || !f->location[0]) break;
-        if (!resolve(url, f->location, next)) {
+        if (!resolve(url, f->location, next))
             return error_set(e, E_IO, "a redirect leads to no usable address");
-        }
         if (q->stay && !same_origin(next, q->url)) break;
-        if (f->hops == FETCH_MAX_REDIRECTS) {
+        if (f->hops == FETCH_MAX_REDIRECTS)
             return error_set(e, E_IO, "more than %d redirects", FETCH_MAX_REDIRECTS);
-        }
-        if (strncasecmp(url, "https:", 6) == 0 && strncasecmp(next, "https:", 6) != 0) {
+        if (strncasecmp(url, "https:", 6) == 0 && strncasecmp(next, "https:", 6) != 0)
             return error_set(e, E_IO, "a redirect leads from https to an open connection");
-        }
         snprintf(url, sizeof url, "%s", next);
     }
     if ((r->code == 200 || r->code == 206) && !q->head) return begin(f); /* an empty body */

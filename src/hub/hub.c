@@ -42,9 +42,8 @@ typedef struct session {
 static bool is_word(str s)
 {
     if (!s.len || s.len > 96 || str_find(s, STR("--")) != STR_NONE ||
-        str_find(s, STR("..")) != STR_NONE || str_ends(s, STR(".git"))) {
+        str_find(s, STR("..")) != STR_NONE || str_ends(s, STR(".git")))
         return false;
-    }
     const char first = s.ptr[0], last = s.ptr[s.len - 1];
     if (first == '-' || first == '.' || last == '-' || last == '.') return false;
     for (size_t i = 0; i < s.len; i++) {
@@ -59,9 +58,8 @@ static bool is_word(str s)
 static bool is_revision(str s)
 {
     if (!s.len || s.len >= HUB_MAX_NAME || s.ptr[0] == '/' || s.ptr[0] == '-' || s.ptr[0] == '.' ||
-        str_find(s, STR("..")) != STR_NONE) {
+        str_find(s, STR("..")) != STR_NONE)
         return false;
-    }
     for (size_t i = 0; i < s.len; i++) {
         const unsigned char c = (unsigned char)s.ptr[i];
         if (c <= 0x20 || c >= 0x7f || c == '\\') return false;
@@ -92,9 +90,8 @@ static status open_session(session *s, const char *name, const hub_options *o, e
     str repo, revision;
     *s = (session){ .o = o };
     arena_init(&s->mem, 0);
-    if (!split_name(name, &repo, &revision)) {
+    if (!split_name(name, &repo, &revision))
         return error_set(e, E_ARG, "%s: want owner/name or owner/name@revision", name);
-    }
     if (o->revision) revision = str_from(o->revision);
     if (!revision.len) revision = STR("main");
     if (!is_revision(revision)) return error_set(e, E_ARG, "%s: no usable revision", name);
@@ -168,9 +165,8 @@ static bool is_drafter(const char *folder)
     char path[MAX_PATH];
     json_doc *doc = NULL;
     if (file_join(path, sizeof path, folder, "config.json", NULL) ||
-        json_parse_file(&doc, path, MAX_LIST, 0, NULL)) {
+        json_parse_file(&doc, path, MAX_LIST, 0, NULL))
         return false;
-    }
     const bool is = json_get(json_root(doc), "dflash_config") != NULL;
     json_free(doc);
     return is;
@@ -179,20 +175,16 @@ static bool is_drafter(const char *folder)
 static status check_copy(const session *s, const char *folder, error *e)
 {
     static const char index[] = "model.safetensors.index.json";
-    if (has_file(folder, index)) {
-        TRY(check_shards(s, folder, index, e));
-    } else if (!has_file(folder, "model.safetensors") &&
-               !has_file(folder, "dflash/model.safetensors")) {
+    if (has_file(folder, index)) TRY(check_shards(s, folder, index, e));
+    else if (!has_file(folder, "model.safetensors") &&
+             !has_file(folder, "dflash/model.safetensors"))
         return incomplete(s, "model.safetensors", folder, e);
-    }
     const bool config = has_file(folder, "config.json") || has_file(folder, "dflash/config.json");
-    if (!config && !is_known_absent(s, "config.json")) {
+    if (!config && !is_known_absent(s, "config.json"))
         return incomplete(s, "config.json", folder, e);
-    }
     if (!config || is_drafter(folder) || has_file(folder, "dflash/config.json") ||
-        has_file(folder, "tokenizer.json") || is_known_absent(s, "tokenizer.json")) {
+        has_file(folder, "tokenizer.json") || is_known_absent(s, "tokenizer.json"))
         return OK;
-    }
     return incomplete(s, "tokenizer.json", folder, e);
 }
 
@@ -237,9 +229,8 @@ static status explain(const session *s, const fetch_reply *r, error *e)
                          "%s: gated: accept its licence on its page at %s, then set HF_TOKEN",
                          s->repo, s->endpoint);
     }
-    if (strcmp(r->error_code, "RevisionNotFound") == 0) {
+    if (strcmp(r->error_code, "RevisionNotFound") == 0)
         return error_set(e, E_IO, "%s: no revision %s", s->repo, s->revision);
-    }
     if (r->code == 401 || r->code == 404) {
         return error_set(e, E_IO, "%s: not found at %s%s", s->repo, s->endpoint,
                          s->has_token ? "" : ", or private: set HF_TOKEN");
@@ -349,16 +340,14 @@ static bool is_wanted(const hub_options *o, str path)
     char text[HUB_MAX_NAME * 2];
     if (path.len >= sizeof text) return false;
     snprintf(text, sizeof text, "%.*s", STR_ARG(path));
-    for (int i = 0; i < o->n_include; i++) {
+    for (int i = 0; i < o->n_include; i++)
         if (fnmatch(o->include[i], text, 0) == 0) return true;
-    }
     if (o->n_include) return false;
     if (str_starts(path, STR("dflash/"))) path = str_sub(path, 7, path.len);
     if (memchr(path.ptr, '/', path.len)) return false;
     static const char *const suffixes[] = { ".safetensors", ".json", ".jinja" };
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (str_ends(path, str_from(suffixes[i]))) return true;
-    }
     return str_starts(path, STR("LICENSE")) || str_eq(path, STR("merges.txt"));
 }
 
@@ -395,9 +384,8 @@ static status take_entry(session *s, const json_node *entry, error *e)
     int64_t size = -1;
     if (!type || strcmp(type, "file") != 0) return OK;
     json_str(json_get(entry, "path"), &path);
-    if (!is_safe(path)) {
+    if (!is_safe(path))
         return error_set(e, E_FORMAT, "%s: the list has a file with an unsafe name", s->repo);
-    }
     if (!is_wanted(s->o, path)) return OK;
     const bool large = json_kind(lfs) == JSON_OBJECT;
     json_str(json_get(large ? lfs : entry, "oid"), &hash);
@@ -406,9 +394,8 @@ static status take_entry(session *s, const json_node *entry, error *e)
         return error_set(e, E_FORMAT, "%s: %.*s: the list gives no usable hash and size", s->repo,
                          STR_ARG(path));
     }
-    if (s->count == HUB_MAX_FILES) {
+    if (s->count == HUB_MAX_FILES)
         return error_set(e, E_LIMIT, "%s: more than %d files", s->repo, HUB_MAX_FILES);
-    }
     listed *f = &s->files[s->count++];
     f->path = arena_strdup(&s->mem, path);
     f->hash = arena_strdup(&s->mem, hash);
@@ -435,9 +422,8 @@ static status list_files(session *s, error *e)
                                 : ask_json(s, url, &body, &r, e);
         if (!got) got = json_parse(&doc, buf_view(&body), 0, s->repo, e);
         const json_node *list = json_root(doc);
-        for (size_t i = 0; !got && i < json_len(list); i++) {
+        for (size_t i = 0; !got && i < json_len(list); i++)
             got = take_entry(s, json_at(list, i), e);
-        }
         json_free(doc);
         if (!got) snprintf(url, sizeof url, "%s", r.next);
     }
@@ -509,9 +495,8 @@ static bool is_there(const session *s, const listed *f, const spot *p)
         return !download_hash(p->target, f->hash, hex, NULL) && strcmp(hex, f->hash) == 0;
     }
     if (s->o->to || cache_snapshot(&s->place, s->commit, snapshot, NULL) ||
-        file_join(path, sizeof path, snapshot, f->path, NULL)) {
+        file_join(path, sizeof path, snapshot, f->path, NULL))
         return false;
-    }
     return file_size(path, &size) && size == f->size; /* a cache without links */
 }
 
@@ -586,9 +571,8 @@ static status note_absent(const session *s, error *e)
     for (size_t i = 0; i < sizeof names / sizeof *names && !s->o->n_include; i++) {
         bool listed_there = false;
         char path[MAX_PATH];
-        for (size_t k = 0; k < s->count; k++) {
+        for (size_t k = 0; k < s->count; k++)
             listed_there |= strcmp(s->files[k].path, names[i]) == 0;
-        }
         if (listed_there) continue;
         TRY(absent_path(s, names[i], path, e));
         TRY(cache_make_parents(path, e));
@@ -690,9 +674,8 @@ static status preview_weights(session *s, const listed *f, const char *path, err
         }
     }
     if (!r) r = file_write(path, (str){ head.ptr, (size_t)length + 8 }, e);
-    if (!r && truncate(path, (off_t)f->size) != 0) {
+    if (!r && truncate(path, (off_t)f->size) != 0)
         r = error_set(e, E_IO, "%s: cannot be given its length", path);
-    }
     buf_free(&head);
     return r;
 }
@@ -705,10 +688,8 @@ static status preview_one(session *s, const listed *f, const char *folder, error
     TRY(file_join(path, sizeof path, folder, f->path, e));
     TRY(cache_make_parents(path, e));
     if (str_ends(name, STR(".safetensors"))) return preview_weights(s, f, path, e);
-    if (!str_ends(name, STR(".json")) || str_eq(name, STR("tokenizer.json")) ||
-        f->size > MAX_SMALL) {
+    if (!str_ends(name, STR(".json")) || str_eq(name, STR("tokenizer.json")) || f->size > MAX_SMALL)
         return OK;
-    }
     buf_init(&text, 1);
     status r = f->size ? fetch_head(s, f, f->size, &text, e) : OK;
     if (!r) r = file_write(path, (str){ text.ptr, (size_t)f->size }, e);
@@ -720,9 +701,8 @@ status hub_preview(const char *name, const hub_options *o, const char *folder, e
 {
     session s;
     status r = open_session(&s, name, o, e);
-    if (!r && (o->offline || environment_is_offline())) {
+    if (!r && (o->offline || environment_is_offline()))
         r = error_set(e, E_IO, "%s: not in the cache, and nothing is fetched offline", s.repo);
-    }
     if (!r) r = consult(&s, e);
     for (size_t i = 0; i < s.count && !r; i++) r = preview_one(&s, &s.files[i], folder, e);
     close_session(&s);

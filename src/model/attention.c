@@ -47,9 +47,7 @@ void attention_forward(const attention_layer *l, const king_config *c, const rop
     compute_head_norm_rope(p->c, k, rows, (size_t)kv, c->n_kv_head, (size_t)dim, dim, l->k_norm,
                            c->eps, angles, p->pos);
 
-    for (int j = 0; j < p->n_jobs; j++) {
-        p->attn[j] = state_attn_job(p->jobs[j].state, p->row[j]);
-    }
+    for (int j = 0; j < p->n_jobs; j++) p->attn[j] = state_attn_job(p->jobs[j].state, p->row[j]);
     const attn_shape shape = { .n_head = c->n_head,
                                .window = INT32_MAX,
                                .causal = true,

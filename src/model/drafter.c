@@ -199,9 +199,7 @@ status drafter_state_new(drafter_state **out, const drafter *d, error *e)
         drafter_state_free(s);
         return error_set(e, E_NOMEM, "drafter context: no memory for %zu bytes", ring_bytes(d));
     }
-    for (int i = 0; i < d->ring; i++) {
-        s->pages[i] = s->memory + (size_t)i * d->layout.page_bytes;
-    }
+    for (int i = 0; i < d->ring; i++) s->pages[i] = s->memory + (size_t)i * d->layout.page_bytes;
     *out = s;
     return OK;
 }
@@ -272,9 +270,8 @@ status drafter_state_read(drafter_state *s, state_get_fn *get, void *arg, error 
     ring_header(want, s);
     want[2] = first;
     want[3] = len;
-    if (memcmp(got, want, sizeof got) != 0) {
+    if (memcmp(got, want, sizeof got) != 0)
         return error_set(e, E_FORMAT, "drafter context: written by another drafter or version");
-    }
     if (first < 0 || len < first || len > INT32_MAX) {
         return error_set(e, E_FORMAT, "drafter context: positions %lld to %lld", (long long)first,
                          (long long)len);
@@ -562,9 +559,7 @@ static void choose(const drafter *d, compute *c, drafter_work *w, const draft_jo
             .key = rng_key(job->seed, job->choice, (uint64_t)job->state->len + (uint64_t)i + 1)
         };
         previous = job->drafts[i] = selector_pick(&d->selector, c, &s, w->pair);
-        if (job->hidden) {
-            memcpy(job->hidden + (size_t)i * n, w->b + row * n, n * sizeof(float));
-        }
+        if (job->hidden) memcpy(job->hidden + (size_t)i * n, w->b + row * n, n * sizeof(float));
     }
 }
 

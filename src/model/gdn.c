@@ -58,9 +58,8 @@ void gdn_forward(const gdn_layer *l, const king_config *c, int index, pass *p, f
         p->gdn[j] = state_gdn_job(p->jobs[j].state, index, p->row[j]);
     }
     compute_conv(p->c, u, qkv, l->conv, shape.taps, channels, p->conv, p->n_jobs);
-    for (int j = 0; j < p->n_jobs; j++) {
+    for (int j = 0; j < p->n_jobs; j++)
         state_conv_keep(p->jobs[j].state, index, qkv + (size_t)p->row[j] * (size_t)channels);
-    }
     compute_gdn_gates(p->c, &shape, u, g, beta, a, b, l->a_log, l->dt_bias, rows);
     compute_gdn(p->c, &shape, y, u, g, beta, p->gdn, p->n_jobs);
     compute_gated_norm(p->c, o, y, z, l->norm, rows, heads, shape.v_dim, c->eps);

@@ -47,11 +47,8 @@ static status plan_layer(king *k, int i, error *e)
     l->is_attention = c->is_attention[i];
     snprintf(name, sizeof name, "%s.input_layernorm.weight", prefix);
     TRY(weights_vector(&k->w, k->pack, name, c->n_embd, &l->input_norm, e));
-    if (l->is_attention) {
-        TRY(attention_plan(&l->attention, &k->w, k->pack, i, c, k->mode, e));
-    } else {
-        TRY(gdn_plan(&l->gdn, &k->w, k->pack, i, c, k->mode, e));
-    }
+    if (l->is_attention) TRY(attention_plan(&l->attention, &k->w, k->pack, i, c, k->mode, e));
+    else TRY(gdn_plan(&l->gdn, &k->w, k->pack, i, c, k->mode, e));
     snprintf(name, sizeof name, "%s.post_attention_layernorm.weight", prefix);
     TRY(weights_vector(&k->w, k->pack, name, c->n_embd, &l->post_norm, e));
     return mlp_plan(&l->mlp, &k->w, k->pack, prefix, c->n_embd, c->n_ff, k->mode, e);
@@ -73,9 +70,8 @@ static status open_king(king *k, compute *c, const load_options *o, error *e)
 
 status king_open(king **out, pack *p, compute *c, const load_options *o, error *e)
 {
-    if (pack_get_kind(p) == PACK_DRAFTER) {
+    if (pack_get_kind(p) == PACK_DRAFTER)
         return error_set(e, E_ARG, "%s: found a drafter, want a king", pack_folder(p));
-    }
     king *k = mem_zalloc(sizeof *k);
     if (!k) return error_set(e, E_NOMEM, "%s: no memory", pack_folder(p));
     k->pack = p;
@@ -181,12 +177,10 @@ size_t king_act_bytes(const king *k, int rows)
 status king_work_new(king_work **out, const king *k, int max_rows, int max_logits, const int *taps,
                      int n_taps, error *e)
 {
-    if (max_rows < 1 || max_logits < 0 || max_logits > max_rows) {
+    if (max_rows < 1 || max_logits < 0 || max_logits > max_rows)
         return error_set(e, E_ARG, "pass: %d rows, %d of them with logits", max_rows, max_logits);
-    }
-    if (n_taps < 0 || n_taps > DFLASH_MAX_TAPS) {
+    if (n_taps < 0 || n_taps > DFLASH_MAX_TAPS)
         return error_set(e, E_ARG, "pass: %d taps, want at most %d", n_taps, DFLASH_MAX_TAPS);
-    }
     for (int i = 0; i < n_taps; i++) {
         if (taps[i] < 0 || taps[i] >= k->config.n_layer) {
             return error_set(e, E_ARG, "pass: tap of layer %d, the king has %d layers", taps[i],
@@ -261,9 +255,8 @@ static void keep_taps(const king *k, king_work *w, int layer)
     const size_t d = (size_t)k->config.n_embd, stride = (size_t)w->n_taps * d;
     for (int t = 0; t < w->n_taps; t++) {
         if (w->taps[t] != layer) continue;
-        for (size_t i = 0; i < (size_t)w->p.rows; i++) {
+        for (size_t i = 0; i < (size_t)w->p.rows; i++)
             memcpy(w->tap_rows + i * stride + (size_t)t * d, w->h + i * d, d * sizeof(float));
-        }
     }
 }
 
@@ -304,11 +297,9 @@ void king_forward(const king *k, compute *c, king_work *w, king_job *jobs, int n
     for (int i = 0; i < layers; i++) {
         const king_layer *l = &k->layers[i];
         compute_rmsnorm(c, w->n, w->h, l->input_norm, p->rows, d, kc->eps);
-        if (l->is_attention) {
+        if (l->is_attention)
             attention_forward(&l->attention, kc, k->angles, n_attention++, p, w->r, w->n);
-        } else {
-            gdn_forward(&l->gdn, kc, n_gdn++, p, w->r, w->n);
-        }
+        else gdn_forward(&l->gdn, kc, n_gdn++, p, w->r, w->n);
         compute_add(c, w->h, w->r, all);
         compute_rmsnorm(c, w->n, w->h, l->post_norm, p->rows, d, kc->eps);
         mlp_forward(&l->mlp, c, p->act, p->room, w->r, w->n, p->rows);

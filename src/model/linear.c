@@ -14,9 +14,8 @@ static bool same_input(const linear *a, const linear *b)
 
 static bool met_before(const linear_out *outs, int at)
 {
-    for (int i = 0; i < at; i++) {
+    for (int i = 0; i < at; i++)
         if (same_input(outs[i].l, outs[at].l)) return true;
-    }
     return false;
 }
 
@@ -27,18 +26,16 @@ void linear_apply(compute *c, void *act_memory, const float *x, int rows, size_t
         if (met_before(outs, first)) continue;
         const linear *lead = outs[first].l;
         unsigned needs = 0;
-        for (int i = first; i < n; i++) {
+        for (int i = first; i < n; i++)
             if (same_input(outs[i].l, lead)) needs |= compute_needs(&outs[i].l->w, lead->mode);
-        }
         act a;
         compute_prepare(c, &a, act_memory, x, rows, lead->w.n_in, stride,
                         lead->rot.block ? &lead->rot : NULL, needs);
         matmul_out call[LINEAR_CALL];
         int filled = 0;
         for (int i = first; i < n; i++) {
-            if (same_input(outs[i].l, lead)) {
+            if (same_input(outs[i].l, lead))
                 call[filled++] = (matmul_out){ &outs[i].l->w, outs[i].y, outs[i].stride };
-            }
             if (filled == LINEAR_CALL || (filled > 0 && i == n - 1)) {
                 compute_matmul(c, &a, call, filled, lead->mode);
                 filled = 0;

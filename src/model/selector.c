@@ -32,9 +32,8 @@ int32_t selector_pick(const selector *s, compute *c, const selector_row *row, fl
         for (int k = 0; k < s->rank; k++) bilinear += follows[k] * successor[k];
         row->scores[i] = row->values[i] + bilinear;
         double value = row->scores[i];
-        if (row->temperature > 0) {
+        if (row->temperature > 0)
             value = value / row->temperature + rng_gumbel(row->key, row->ids[i]);
-        }
         /* ties go to the lower id, as in the sampler */
         if (i == 0 || value > best_value || (value == best_value && row->ids[i] < row->ids[best])) {
             best = i;

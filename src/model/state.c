@@ -161,9 +161,8 @@ status state_new(state **out, const king_config *kc, state_pool *kv, int max_pos
             e, E_ARG, "sequence: pages hold %d layers of %d x %d, the king has %d of %d x %d",
             l->n_layer, l->n_kv_head, l->head_dim, kc->n_attention, kc->n_kv_head, kc->head_dim);
     }
-    if (max_positions < 1) {
+    if (max_positions < 1)
         return error_set(e, E_ARG, "sequence: %d positions, want at least 1", max_positions);
-    }
     state *s = mem_zalloc(sizeof *s);
     if (!s) return error_set(e, E_NOMEM, "sequence: no memory");
     s->config = *kc;
@@ -394,9 +393,8 @@ status state_snapshot(state *s, compute *c, state_snap **out, error *e)
     apply_pending(s, c);
     const size_t n = (size_t)s->config.n_gdn, window = s->size.window * sizeof(float);
     memcpy(p->recurrent, s->recurrent, n * s->size.recurrent * sizeof(float));
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         memcpy(p->window + i * s->size.window, s->conv + i * s->size.conv, window);
-    }
     for (int i = 0; i < s->n_pages; i++) {
         p->pages[i] = s->pages[i];
         ++*page_refs(s->pool, s->pages[i]);
@@ -431,9 +429,8 @@ status state_restore(state *s, const state_snap *p, error *e)
     s->n_pages = p->n_pages;
     const size_t n = (size_t)s->config.n_gdn, window = s->size.window * sizeof(float);
     memcpy(s->recurrent, p->recurrent, n * s->size.recurrent * sizeof(float));
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         memcpy(s->conv + i * s->size.conv, p->window + i * s->size.window, window);
-    }
     s->len = p->len;
     s->pending = 0;
     return OK;
@@ -510,9 +507,7 @@ status state_snap_write(const state_snap *p, state_put_fn *put, void *arg, error
     const size_t n = (size_t)p->config.n_gdn;
     TRY(put(arg, p->recurrent, n * p->size.recurrent * sizeof(float), e));
     TRY(put(arg, p->window, n * p->size.window * sizeof(float), e));
-    for (int i = 0; i < p->n_pages; i++) {
-        TRY(put(arg, p->pages[i], p->pool->layout.page_bytes, e));
-    }
+    for (int i = 0; i < p->n_pages; i++) TRY(put(arg, p->pages[i], p->pool->layout.page_bytes, e));
     return OK;
 }
 
@@ -549,9 +544,7 @@ status state_snap_fill(state_snap *p, state_get_fn *get, void *arg, error *e)
     const size_t n = (size_t)p->config.n_gdn;
     TRY(get(arg, p->recurrent, n * p->size.recurrent * sizeof(float), e));
     TRY(get(arg, p->window, n * p->size.window * sizeof(float), e));
-    for (int i = 0; i < p->n_pages; i++) {
-        TRY(get(arg, p->pages[i], p->pool->layout.page_bytes, e));
-    }
+    for (int i = 0; i < p->n_pages; i++) TRY(get(arg, p->pages[i], p->pool->layout.page_bytes, e));
     return OK;
 }
 

@@ -130,9 +130,8 @@ static void fill_piece(void *arg, int worker, int workers)
 
 static status first_failure(const fill_worker *workers, int n, const char *path, error *e)
 {
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (workers[i].s) return error_set(e, workers[i].s, "%s: %s", path, workers[i].e.text);
-    }
     return OK;
 }
 

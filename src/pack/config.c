@@ -38,9 +38,8 @@ static status add_rule(config *c, fields block, str key, const json_node *value,
     }
     quant_format format = { QUANT_DENSE, 0, 0 };
     if (json_kind(value) == JSON_TRUE) format = q->global;
-    if (json_kind(value) == JSON_OBJECT) {
+    if (json_kind(value) == JSON_OBJECT)
         TRY(parse_format((fields){ value, block.file, block.prefix }, &format, e));
-    }
     uint64_t at;
     if (map_get(&q->index, str_from(canonical), &at)) {
         if (quant_equal(q->rules[at].format, format)) return OK;
@@ -116,9 +115,8 @@ static status add_eos(config *c, fields f, int64_t id, error *e)
         return error_set(e, E_FORMAT, "%s: %seos_token_id: found %lld, want an id below %d", f.file,
                          f.prefix, (long long)id, n_vocab);
     }
-    for (int i = 0; i < g->n_eos; i++) {
+    for (int i = 0; i < g->n_eos; i++)
         if (g->eos[i] == id) return OK;
-    }
     if (g->n_eos == CONFIG_MAX_EOS) {
         return error_set(e, E_LIMIT, "%s: %seos_token_id: more than %d stop tokens", f.file,
                          f.prefix, CONFIG_MAX_EOS);
@@ -172,11 +170,9 @@ static status parse_rope(king_config *k, fields text, error *e)
 {
     const fields rope = field_sub(text, "rope_parameters", "text_config.rope_parameters.");
     double share = 0.25;
-    if (field_has(rope, "rope_theta")) {
+    if (field_has(rope, "rope_theta"))
         TRY(field_real(rope, "rope_theta", 1.0, 1e12, &k->rope_theta, e));
-    } else {
-        TRY(field_real(text, "rope_theta", 1.0, 1e12, &k->rope_theta, e));
-    }
+    else TRY(field_real(text, "rope_theta", 1.0, 1e12, &k->rope_theta, e));
     TRY(field_want_str(rope, "rope_type", "default", e));
     TRY(field_want_str(rope, "type", "default", e));
     if (field_has(text, "rope_scaling")) {
@@ -323,9 +319,8 @@ static status parse_root(config *c, const json_node *node, const char *file, err
     const fields root = { node, file, "" };
     str type = { 0 };
     char shown[64];
-    if (json_kind(node) != JSON_OBJECT) {
+    if (json_kind(node) != JSON_OBJECT)
         return error_set(e, E_FORMAT, "%s: found %s, want an object", file, json_kind_name(node));
-    }
     TRY(field_opt_str(root, "model_type", &type, e));
     if (str_eq(type, STR("prism_hadamard_qwen35"))) {
         c->kind = PACK_KING;

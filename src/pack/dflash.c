@@ -19,9 +19,8 @@ static status check_architecture(fields root, error *e)
     if (!json_len(names)) return OK;
     str name = { 0 };
     char shown[64];
-    for (size_t i = 0; i < json_len(names); i++) {
+    for (size_t i = 0; i < json_len(names); i++)
         if (json_str(json_at(names, i), &name) && str_eq(name, STR("DFlash2DraftModel"))) return OK;
-    }
     return error_set(e, E_UNSUPPORTED,
                      "%s: architectures: found \"%s\", want \"DFlash2DraftModel\"", root.file,
                      field_show(name, shown, sizeof shown));
@@ -166,11 +165,9 @@ status dflash_parse(drafter_config *d, const json_node *node, const char *file, 
     double eps = 1e-6;
     TRY(field_opt_real(root, "rms_norm_eps", 0.0, 1.0, &eps, e));
     d->eps = (float)eps;
-    if (field_has(rope, "rope_theta")) {
+    if (field_has(rope, "rope_theta"))
         TRY(field_real(rope, "rope_theta", 1.0, 1e12, &d->rope_theta, e));
-    } else {
-        TRY(field_real(root, "rope_theta", 1.0, 1e12, &d->rope_theta, e));
-    }
+    else TRY(field_real(root, "rope_theta", 1.0, 1e12, &d->rope_theta, e));
     TRY(field_want_str(rope, "rope_type", "default", e));
     TRY(field_want_str(root, "hidden_act", "silu", e));
     TRY(field_want_bool(root, "attention_bias", false, e));

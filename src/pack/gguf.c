@@ -26,9 +26,8 @@ static const struct layout {
 
 static const struct layout *layout_of(uint32_t id)
 {
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         if (layouts[i].id == id) return &layouts[i];
-    }
     return NULL;
 }
 
@@ -94,9 +93,8 @@ static status take_str(cursor *c, str *out, const char *what)
 static bool is_name(str s, size_t most)
 {
     if (!s.len || s.len > most || !str_utf8_valid(s)) return false;
-    for (size_t i = 0; i < s.len; i++) {
+    for (size_t i = 0; i < s.len; i++)
         if ((unsigned char)s.ptr[i] < 0x20) return false;
-    }
     return true;
 }
 
@@ -158,9 +156,8 @@ static status take_value(cursor *c, gguf_value *v)
     v->at = c->g->bytes + c->at;
     TRY(skip_elements(c, v->type, v->count, what, 0));
     v->end = c->g->bytes + c->at;
-    if (map_get(&c->g->value_index, v->key, NULL)) {
+    if (map_get(&c->g->value_index, v->key, NULL))
         return error_set(c->e, E_FORMAT, "%s: %s: twice in the metadata", c->g->path, what);
-    }
     return map_put(&c->g->value_index, v->key, (uint64_t)(v - c->g->values), c->e);
 }
 
@@ -192,9 +189,8 @@ static status take_tensor(cursor *c, gguf_tensor *t, uint64_t *offset)
     }
     TRY(take(c, &t->type, sizeof t->type, shown));
     TRY(take(c, offset, sizeof *offset, shown));
-    if (map_get(&c->g->tensor_index, t->name, NULL)) {
+    if (map_get(&c->g->tensor_index, t->name, NULL))
         return error_set(c->e, E_FORMAT, "%s: %s: declared twice", c->g->path, shown);
-    }
     return map_put(&c->g->tensor_index, t->name, (uint64_t)(t - c->g->tensors), c->e);
 }
 
@@ -203,9 +199,8 @@ static bool bytes_of(int rank, const int64_t *shape, int block, int block_bytes,
 {
     if (shape[rank - 1] % block) return false;
     uint64_t n = (uint64_t)(shape[rank - 1] / block);
-    for (int i = 0; i < rank - 1; i++) {
+    for (int i = 0; i < rank - 1; i++)
         if (__builtin_mul_overflow(n, (uint64_t)shape[i], &n)) return false;
-    }
     return !__builtin_mul_overflow(n, (uint64_t)block_bytes, out) && *out <= INT64_MAX;
 }
 
@@ -216,9 +211,8 @@ static bool fits(const gguf *g, gguf_tensor *t, int block, int block_bytes, uint
     uint64_t n;
     if (!bytes_of(t->rank, t->shape, block, block_bytes, &n)) return false;
     /* Not every writer pads the last tensor. */
-    if (span != align_up(n, g->alignment) && !(last && span >= n && span - n < g->alignment)) {
+    if (span != align_up(n, g->alignment) && !(last && span >= n && span - n < g->alignment))
         return false;
-    }
     t->bytes = n;
     t->block = block;
     t->block_bytes = block_bytes;
@@ -316,14 +310,12 @@ static status parse(gguf *g, error *e)
     g->values = arena_array(&g->mem, (size_t)values, sizeof *g->values);
     g->tensors = arena_array(&g->mem, (size_t)tensors, sizeof *g->tensors);
     uint64_t *offsets = arena_array(&g->mem, (size_t)tensors, sizeof *offsets);
-    if (!g->values || !g->tensors || !offsets) {
+    if (!g->values || !g->tensors || !offsets)
         return error_set(e, E_NOMEM, "%s: no memory", g->path);
-    }
     for (; g->n_values < values; g->n_values++) TRY(take_value(&c, &g->values[g->n_values]));
     TRY(read_alignment(g, e));
-    for (; g->n_tensors < tensors; g->n_tensors++) {
+    for (; g->n_tensors < tensors; g->n_tensors++)
         TRY(take_tensor(&c, &g->tensors[g->n_tensors], &offsets[g->n_tensors]));
-    }
     g->data_at = align_up(c.at, g->alignment);
     if (g->data_at > g->len) {
         if (tensors) return cut(&c, "the data");
@@ -593,9 +585,8 @@ status gguf_writer_declare(gguf_writer *w, const char *name, uint32_t type, int 
     *t = (written){ .type = type, .rank = rank };
     t->name = arena_strdup(&w->mem, str_from(name));
     if (!t->name) return error_set(e, E_NOMEM, "no memory for a GGUF file");
-    if (!is_name(str_from(name), GGUF_MAX_NAME) || map_get(&w->index, str_from(name), NULL)) {
+    if (!is_name(str_from(name), GGUF_MAX_NAME) || map_get(&w->index, str_from(name), NULL))
         return error_set(e, E_ARG, "tensor %s: no usable name, or declared twice", name);
-    }
     for (int i = 0; i < rank; i++) t->shape[i] = shape[i];
     if (!bytes_of(rank, shape, l->block, l->bytes, &t->bytes)) {
         return error_set(e, E_ARG, "tensor %s: rows of %lld are no whole blocks of %d", name,

@@ -50,9 +50,8 @@ static status parse_module(hadamard_contract *h, const json_node *node, const ch
     if (m->block) h->block = m->block;
     m->path = arena_str(mem, str_from(canonical));
     if (!m->path.ptr) return no_memory(file, e);
-    if (map_get(&h->index, m->path, NULL)) {
+    if (map_get(&h->index, m->path, NULL))
         return error_set(e, E_FORMAT, "%s: module %s is listed twice", file, shown);
-    }
     TRY(map_put(&h->index, m->path, h->count, e));
     h->count++;
     return OK;
@@ -95,9 +94,8 @@ status hadamard_parse_modules(hadamard_contract *h, fields root, arena *mem, err
     h->file = arena_strdup(mem, name);
     h->modules = arena_array(mem, json_len(list), sizeof *h->modules);
     if (!h->file || !h->modules) return no_memory(root.file, e);
-    for (size_t i = 0; i < json_len(list); i++) {
+    for (size_t i = 0; i < json_len(list); i++)
         TRY(parse_module(h, json_at(list, i), root.file, mem, e));
-    }
     return OK;
 }
 
@@ -107,9 +105,8 @@ static status check_names(const hadamard_contract *h, fields root, const char *k
 {
     const json_node *list = json_get(root.object, key);
     size_t want = 0;
-    for (size_t i = 0; i < h->count; i++) {
+    for (size_t i = 0; i < h->count; i++)
         want += h->modules[i].block && h->modules[i].embedding == embedding;
-    }
     if (json_kind(list) != JSON_ARRAY || json_len(list) != want) {
         return error_set(e, E_FORMAT,
                          "%s: %s: %s of %zu, want the %zu rotated modules of the config", root.file,
@@ -224,9 +221,8 @@ const king_module *hadamard_module(const hadamard_contract *h, str path)
 
 const float *hadamard_signs(const hadamard_contract *h, int64_t width)
 {
-    for (int i = 0; i < h->n_width; i++) {
+    for (int i = 0; i < h->n_width; i++)
         if (h->width[i] == width) return h->signs[i];
-    }
     return NULL;
 }
 

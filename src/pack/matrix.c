@@ -56,9 +56,8 @@ void matrix_row_scales(const matrix *m, int64_t row, float *scales, float *biase
         return;
     }
     const uint8_t *bytes = row_of(m->scales, m->out, row);
-    for (int64_t g = 0; g < groups; g++) {
+    for (int64_t g = 0; g < groups; g++)
         scales[g] = quant_scale(m->format.mode, m->scales->type, bytes, g);
-    }
 }
 
 bool matrix_row_is_ternary(const matrix *m, int64_t row, int64_t *code3)
@@ -75,9 +74,8 @@ bool matrix_row_is_ternary(const matrix *m, int64_t row, int64_t *code3)
     const int width = dtype_bits(m->scales->type) / 8;
     const uint8_t *scale = row_of(m->scales, m->out, row), *bias = row_of(m->biases, m->out, row);
     for (int64_t g = 0; g < m->in / m->format.group; g++, scale += width, bias += width) {
-        for (int b = 0; b < width; b++) {
+        for (int b = 0; b < width; b++)
             if ((scale[b] ^ bias[b]) != (b == width - 1 ? 0x80 : 0)) return false;
-        }
     }
     return threes == 0;
 }

@@ -51,9 +51,8 @@ static bool is_skipped(str canonical)
 {
     static const char *const prefixes[] = { "vision_tower.",       "visual.", "model.visual.",
                                             "model.vision_tower.", "mtp.",    "model.mtp." };
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (str_starts(canonical, str_from(prefixes[i]))) return true;
-    }
     return false;
 }
 
@@ -73,9 +72,8 @@ static status find_weights(pack *p, error *e)
         return OK;
     }
     TRY(file_join(path, sizeof path, p->folder, "dflash", e));
-    if (!shards_exist(path)) {
+    if (!shards_exist(path))
         return error_set(e, E_IO, "%s: no model.safetensors here or in dflash/", p->folder);
-    }
     p->weights_dir = arena_strdup(&p->mem, str_from(path));
     return p->weights_dir ? OK : no_memory(p, e);
 }
@@ -107,9 +105,8 @@ static status find_config(pack *p, const char *given, error *e)
     if (p->weights_dir != p->folder) TRY(try_config(p, p->folder, "config.json", false, e));
     str name = str_from(p->folder);
     while (name.len && name.ptr[name.len - 1] == '/') name.len--;
-    if (str_eq(name, STR("dflash")) || str_ends(name, STR("/dflash"))) {
+    if (str_eq(name, STR("dflash")) || str_ends(name, STR("/dflash")))
         TRY(try_config(p, p->folder, "../config.json", true, e));
-    }
     return OK;
 }
 
@@ -252,11 +249,9 @@ static status solve_format(const pack *p, matrix *m, error *e)
                          where, (long long)w->shape[1], (long long)group, (long long)m->in);
     }
     m->format = (quant_format){ QUANT_AFFINE, (int)bits, (int)group };
-    if (s->type == DTYPE_U8) {
+    if (s->type == DTYPE_U8)
         m->format.mode = bits == 8 ? QUANT_MXFP8 : group == 16 ? QUANT_NVFP4 : QUANT_MXFP4;
-    } else if (!dtype_is_float(s->type)) {
-        return bad_type(p, s, "F16, BF16, F32 or U8", e);
-    }
+    else if (!dtype_is_float(s->type)) return bad_type(p, s, "F16, BF16, F32 or U8", e);
     if (quant_is_legal(m->format)) return OK;
     return error_set(e, E_UNSUPPORTED, "%s: %lld bits in groups of %lld with %s scales", where,
                      (long long)bits, (long long)group, dtype_name(s->type));
@@ -331,13 +326,11 @@ static status resolve_values(pack *p, const plan_entry *want, const tensor **out
     const bool conv = str_ends(str_from(want->name), STR(".conv1d.weight"));
     const bool upstream = tensor_has_shape(t, 3, theirs);
     if (conv && !upstream && !tensor_has_shape(t, 3, ours)) return bad_shape(p, t, 3, ours, e);
-    if (!conv && !tensor_has_shape(t, want->rank, want->shape)) {
+    if (!conv && !tensor_has_shape(t, want->rank, want->shape))
         return bad_shape(p, t, want->rank, want->shape, e);
-    }
     if (conv && upstream && p->config.kind == PACK_KING) return bad_shape(p, t, 3, ours, e);
-    if (conv && p->conv_seen && upstream != p->upstream) {
+    if (conv && p->conv_seen && upstream != p->upstream)
         return bad_shape(p, t, 3, p->upstream ? theirs : ours, e);
-    }
     if (conv) p->upstream = upstream;
     p->conv_seen |= conv;
     *out = t;
@@ -430,9 +423,8 @@ static status leftover(const pack *p, const tensor *t, error *e)
                          "is nonsense",
                          where, p->config_path);
     }
-    if (str_ends(t->name, STR(".bias"))) {
+    if (str_ends(t->name, STR(".bias")))
         return error_set(e, E_UNSUPPORTED, "%s: linear layers with an output bias", where);
-    }
     return error_set(e, E_FORMAT, "%s: belongs to no weight of this model", where);
 }
 
@@ -638,12 +630,10 @@ bool pack_is_upstream(const pack *p)
 status pack_matrix(const pack *p, const char *path, int64_t out, int64_t in, matrix *m, error *e)
 {
     const plan_entry *want = plan_find(&p->plan, str_from(path));
-    if (!want && p->config.king.tied && str_eq(str_from(path), STR("lm_head"))) {
+    if (!want && p->config.king.tied && str_eq(str_from(path), STR("lm_head")))
         want = plan_find(&p->plan, STR("model.embed_tokens"));
-    }
-    if (!want || !want->is_matrix) {
+    if (!want || !want->is_matrix)
         return error_set(e, E_FORMAT, "%s: no matrix %s in this model", p->folder, path);
-    }
     if (want->shape[0] != out || want->shape[1] != in) {
         return error_set(e, E_FORMAT, "%s: matrix %s: [%lld, %lld], want [%lld, %lld]", p->folder,
                          path, (long long)want->shape[0], (long long)want->shape[1], (long long)out,
@@ -662,9 +652,8 @@ status pack_values(const pack *p, const char *name, int rank, const int64_t *sha
                    error *e)
 {
     const plan_entry *want = plan_find(&p->plan, str_from(name));
-    if (!want || want->is_matrix) {
+    if (!want || want->is_matrix)
         return error_set(e, E_FORMAT, "%s: no tensor %s in this model", p->folder, name);
-    }
     bool same = want->rank == rank;
     for (int i = 0; same && i < rank; i++) same = want->shape[i] == shape[i];
     if (!same) {
@@ -676,9 +665,8 @@ status pack_values(const pack *p, const char *name, int rank, const int64_t *sha
     const tensor *t = p->items[want - p->plan.entries].t;
     const int64_t n = tensor_elements(t);
     tensor_read_f32(t, 0, n, out);
-    if (want->is_zero_centred && p->upstream) {
+    if (want->is_zero_centred && p->upstream)
         for (int64_t i = 0; i < n; i++) out[i] += 1.0f;
-    }
     return OK;
 }
 

@@ -18,11 +18,8 @@ static plan_entry *add(filler *f, const char *name, int rank, int64_t a, int64_t
 {
     CHECK(f->p->count < f->cap);
     plan_entry *t = &f->p->entries[f->p->count++];
-    if (f->layer >= 0) {
-        snprintf(t->name, sizeof t->name, "%slayers.%d.%s", f->stem, f->layer, name);
-    } else {
-        snprintf(t->name, sizeof t->name, "%s", name);
-    }
+    if (f->layer >= 0) snprintf(t->name, sizeof t->name, "%slayers.%d.%s", f->stem, f->layer, name);
+    else snprintf(t->name, sizeof t->name, "%s", name);
     t->rank = rank;
     t->shape[0] = a;
     t->shape[1] = b;
@@ -96,9 +93,8 @@ static status start(filler *f, plan *p, size_t cap, const char *stem, error *e)
 static status finish(plan *p, error *e)
 {
     status s = map_reserve(&p->index, p->count, e);
-    for (size_t i = 0; i < p->count && !s; i++) {
+    for (size_t i = 0; i < p->count && !s; i++)
         s = map_put(&p->index, str_from(p->entries[i].name), i, e);
-    }
     if (s) plan_free(p);
     return s;
 }

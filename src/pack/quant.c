@@ -213,9 +213,8 @@ static uint8_t encode_e4m3(float f)
 static uint8_t encode_e2m1(float x)
 {
     int best = 0;
-    for (int c = 1; c < 16; c++) {
+    for (int c = 1; c < 16; c++)
         if (fabsf(x - quant_e2m1[c]) < fabsf(x - quant_e2m1[best])) best = c;
-    }
     return (uint8_t)best;
 }
 
@@ -240,9 +239,8 @@ static int ceil_log2(float x)
 static void encode_floating(quant_format f, const float *w, uint8_t *codes, uint8_t *scale)
 {
     float amax = 0.0f;
-    for (int j = 0; j < f.group; j++) {
+    for (int j = 0; j < f.group; j++)
         if (fabsf(w[j]) > amax) amax = fabsf(w[j]);
-    }
     const float largest = amax / (f.mode == QUANT_MXFP8 ? 448.0f : 6.0f);
     if (f.mode == QUANT_NVFP4) *scale = encode_e4m3(largest);
     else *scale = largest > 0.0f ? (uint8_t)(ceil_log2(largest) + 127) : 127;
@@ -260,11 +258,9 @@ void quant_encode_row(quant_format f, const float *w, int64_t n, dtype scale_typ
     CHECK(quant_is_legal(f) && n % f.group == 0);
     const int64_t width = f.mode == QUANT_AFFINE ? dtype_bits(scale_type) / 8 : 1;
     for (int64_t g = 0; g < n / f.group; g++, w += f.group) {
-        if (f.mode == QUANT_AFFINE) {
+        if (f.mode == QUANT_AFFINE)
             encode_affine(f, w, scale_type, codes, scales + g * width, biases + g * width);
-        } else {
-            encode_floating(f, w, codes, scales + g);
-        }
+        else encode_floating(f, w, codes, scales + g);
         quant_pack(codes, f.bits, f.group, row + quant_row_bytes(f, g * f.group));
     }
 }

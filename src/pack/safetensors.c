@@ -11,9 +11,8 @@
 static bool is_plain_name(str name)
 {
     if (name.len == 0 || name.len > SAFETENSORS_MAX_NAME) return false;
-    for (size_t i = 0; i < name.len; i++) {
+    for (size_t i = 0; i < name.len; i++)
         if ((unsigned char)name.ptr[i] < 0x20 || name.ptr[i] == 0x7f) return false;
-    }
     return true;
 }
 
@@ -170,10 +169,9 @@ static status parse_header(safetensors *s, const json_node *root, error *e)
     if (!s->tensors) return error_set(e, E_NOMEM, "%s: no memory for the header", s->path);
     str key;
     const json_node *value;
-    for (void *it = NULL; json_each(root, &it, &key, &value);) {
+    for (void *it = NULL; json_each(root, &it, &key, &value);)
         if (str_eq(key, STR("__metadata__"))) TRY(parse_metadata(s, value, e));
         else TRY(parse_tensor(s, key, value, e));
-    }
     TRY(check_cover(s, e));
     TRY(map_reserve(&s->index, s->count, e));
     for (size_t i = 0; i < s->count; i++) TRY(map_put(&s->index, s->tensors[i].name, i, e));
@@ -242,9 +240,8 @@ const tensor *safetensors_find(const safetensors *s, str name)
 
 const char *safetensors_metadata(const safetensors *s, const char *key)
 {
-    for (size_t i = 0; i < s->n_metadata; i++) {
+    for (size_t i = 0; i < s->n_metadata; i++)
         if (str_eq(s->metadata[i].key, str_from(key))) return s->metadata[i].value.ptr;
-    }
     return NULL;
 }
 
@@ -320,13 +317,11 @@ status safetensors_writer_declare(safetensors_writer *w, str name, dtype type, i
     *s = (slot){ .t = { .type = type, .rank = rank, .name = arena_str(&w->mem, name) } };
     if (!s->t.name.ptr) return error_set(e, E_NOMEM, "no memory for a tensor file");
     for (int i = 0; i < rank; i++) s->t.shape[i] = shape[i];
-    if (!is_plain_name(name) || map_get(&w->index, name, NULL)) {
+    if (!is_plain_name(name) || map_get(&w->index, name, NULL))
         return error_set(e, E_ARG, "tensor %.*s: no usable name, or declared twice", STR_ARG(name));
-    }
     if (!tensor_bytes_of(type, rank, shape, &s->t.bytes) ||
-        __builtin_add_overflow(w->data_len, s->t.bytes, &w->data_len) || w->data_len > INT64_MAX) {
+        __builtin_add_overflow(w->data_len, s->t.bytes, &w->data_len) || w->data_len > INT64_MAX)
         return error_set(e, E_ARG, "tensor %.*s: its shape has no size", STR_ARG(name));
-    }
     s->offset = w->data_len - s->t.bytes;
     TRY(map_put(&w->index, s->t.name, w->count, e));
     if (index) *index = (int)w->count;

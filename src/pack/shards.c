@@ -21,9 +21,8 @@ static status collect(void *arg, const char *name, error *e)
     listing *l = arg;
     const str s = str_from(name);
     if (!str_starts(s, STR("model")) || !str_ends(s, STR(".safetensors"))) return OK;
-    if (l->count == SHARDS_MAX_FILES) {
+    if (l->count == SHARDS_MAX_FILES)
         return error_set(e, E_LIMIT, "%s: more than %d weight files", name, SHARDS_MAX_FILES);
-    }
     l->names[l->count] = arena_strdup(l->mem, s);
     if (!l->names[l->count]) return error_set(e, E_NOMEM, "%s: no memory", name);
     l->count++;
@@ -86,9 +85,8 @@ static status check_index(const shards *s, const listing *l, const json_node *ro
                              path, shown, field_show(file, shard, sizeof shard));
         }
         used[i] = true;
-        if (!safetensors_find(&s->files[i], name)) {
+        if (!safetensors_find(&s->files[i], name))
             return error_set(e, E_FORMAT, "%s: tensor %s: not in %s", path, shown, l->names[i]);
-        }
     }
     for (size_t i = 0; i < s->count; i++) {
         tensors += s->files[i].count;
@@ -108,9 +106,8 @@ static status index_tensors(shards *s, shards_name_fn *canonical, arena *mem, er
         for (size_t k = 0; k < s->files[i].count; k++) {
             const tensor *t = &s->files[i].tensors[k];
             char name[SAFETENSORS_MAX_NAME + 16], where[300], other[300];
-            if (!canonical(t->name, name, sizeof name)) {
+            if (!canonical(t->name, name, sizeof name))
                 return error_set(e, E_FORMAT, "%s: no usable name", shards_where(s, t, where, 300));
-            }
             const tensor *twice = shards_find(s, name);
             if (twice) {
                 return error_set(e, E_FORMAT, "%s is also %s", shards_where(s, t, where, 300),

@@ -46,9 +46,8 @@ int64_t tensor_elements(const tensor *t)
 bool tensor_has_shape(const tensor *t, int rank, const int64_t *shape)
 {
     if (t->rank != rank) return false;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         if (t->shape[i] != shape[i]) return false;
-    }
     return true;
 }
 

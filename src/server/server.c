@@ -27,7 +27,7 @@
 enum {
     WORKERS = 2,
     MAX_CONNECTIONS = 1024,
-    OTHER_FILES = 64, /* descriptors that are no connection's */
+    OTHER_FILES = 64,       /* descriptors that are no connection's */
     MAX_WAITING = 1024,     /* requests between loop and workers */
     HIGH_WATER = 256 << 10, /* unsent bytes beyond which a stream waits */
     LOGGED_BYTES = 2000,

@@ -242,9 +242,8 @@ static status read_function(builder *b, const json_node *n, jinja_value *out)
 {
     str name;
     jinja_value arguments;
-    if (!json_str(json_get(n, "name"), &name) || name.len == 0) {
+    if (!json_str(json_get(n, "name"), &name) || name.len == 0)
         return wrong(b, ".tool_calls.name", json_get(n, "name"), "the name of a function");
-    }
     TRY(jinja_value_from_json(b->run, n, out));
     TRY(read_arguments(b, json_get(n, "arguments"), &arguments));
     return put(b, *out, "arguments", arguments);
@@ -295,9 +294,8 @@ static status read_assistant(builder *b, const json_node *n, str *content, jinja
     static const char *const fields[] = { "reasoning_content", "reasoning", "thinking" };
     str given, thought = { 0 };
     bool found = false;
-    for (size_t i = 0; !found && i < sizeof fields / sizeof *fields; i++) {
+    for (size_t i = 0; !found && i < sizeof fields / sizeof *fields; i++)
         found = json_str(json_get(n, fields[i]), &given);
-    }
     if (found) {
         jinja_text t;
         jinja_text_init(&t, b->run);
@@ -319,9 +317,8 @@ static status copy_others(builder *b, const json_node *n, jinja_value message)
     const json_node *value;
     for (void *it = NULL; json_each(n, &it, &key, &value);) {
         bool skip = json_kind(value) == JSON_NULL;
-        for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) {
+        for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
             skip |= str_eq(key, str_from(handled[i]));
-        }
         if (skip) continue;
         jinja_value v;
         jinja_text name;
@@ -422,9 +419,8 @@ static status check_tool(const json_node *n, size_t at, error *e)
 {
     const char *type = json_text(json_get(n, "type"));
     const json_node *function = json_get(n, "function");
-    if (type && strcmp(type, "function") != 0) {
+    if (type && strcmp(type, "function") != 0)
         return error_set(e, E_ARG, "tools.%zu.type: found \"%.60s\", want \"function\"", at, type);
-    }
     const char *name = json_text(json_get(function ? function : n, "name"));
     if (name && *name) return OK;
     return error_set(e, E_ARG, "tools.%zu.function.name: want the name of a function", at);
@@ -434,9 +430,8 @@ static status read_tools(builder *b, const json_node *tools, jinja_value variabl
 {
     jinja_value v;
     if (json_kind(tools) == JSON_NULL || json_kind(tools) == JSON_NONE) return OK;
-    if (json_kind(tools) != JSON_ARRAY) {
+    if (json_kind(tools) != JSON_ARRAY)
         return error_set(b->e, E_ARG, "tools: found %s, want a list", json_kind_name(tools));
-    }
     for (size_t i = 0; i < json_len(tools); i++) TRY(check_tool(json_at(tools, i), i, b->e));
     if (json_len(tools) == 0) return OK;
     TRY(jinja_value_from_json(b->run, tools, &v));

@@ -22,9 +22,8 @@ status jinja_args_bind(jinja_run *r, const char *who, const jinja_args *a, const
 {
     int count;
     find_word(names, STR(""), &count);
-    if (a->count > count) {
+    if (a->count > count)
         return jinja_run_fail(r, "%s takes at most %d argument(s), found %d", who, count, a->count);
-    }
     for (int i = 0; i < count; i++) slots[i] = i < a->count ? &a->items[i] : NULL;
     for (int i = 0; i < a->named_count; i++) {
         const int at = find_word(names, a->names[i], &count);

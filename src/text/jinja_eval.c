@@ -30,11 +30,10 @@ static void look_up(const jinja_machine *m, const jinja_scope *s, const jinja_no
 static status get_attribute(jinja_run *r, jinja_value v, str name, jinja_value *out)
 {
     bool found = false;
-    if (v.type == JINJA_LOOP || v.type == JINJA_MACRO) {
+    if (v.type == JINJA_LOOP || v.type == JINJA_MACRO)
         TRY(jinja_exec_attribute(r, v, name, out, &found));
-    } else if (v.type == JINJA_FUNCTION || v.type == JINJA_CYCLER) {
+    else if (v.type == JINJA_FUNCTION || v.type == JINJA_CYCLER)
         TRY(jinja_global_attribute(r, v, name, out, &found));
-    }
     return found ? OK : jinja_method_attribute(r, v, name, out);
 }
 
@@ -92,9 +91,8 @@ static status spread(jinja_run *r, int op, jinja_value v, jinja_list *items, jin
         return OK;
     }
     if (v.type != JINJA_DICT) return jinja_run_fail(r, "argument after ** must be a mapping");
-    for (size_t i = 0; i < v.dict->count; i++) {
+    for (size_t i = 0; i < v.dict->count; i++)
         TRY(jinja_value_put(r, named, v.dict->entries[i].key, v.dict->entries[i].value));
-    }
     return OK;
 }
 
@@ -110,9 +108,9 @@ status jinja_eval_arguments(jinja_machine *m, jinja_scope *s, const jinja_nodes 
         TRY(jinja_eval_node(m, s, arg->a, &v));
         if (arg->op) TRY(spread(m->run, arg->op, v, &items, &named));
         else if (!arg->text.len) TRY(jinja_value_push(m->run, &items, v));
-        else if (jinja_value_get_str(&named, arg->text)) {
+        else if (jinja_value_get_str(&named, arg->text))
             return jinja_run_fail(m->run, "an argument is given twice");
-        } else TRY(jinja_value_put(m->run, &named, jinja_value_string(arg->text), v));
+        else TRY(jinja_value_put(m->run, &named, jinja_value_string(arg->text), v));
     }
     out->items = items.items;
     out->count = (int)items.count;
@@ -121,9 +119,8 @@ status jinja_eval_arguments(jinja_machine *m, jinja_scope *s, const jinja_nodes 
     jinja_value *values = jinja_run_array(m->run, named.count, sizeof *values);
     if (!names || !values) return m->run->failed;
     for (size_t i = 0; i < named.count; i++) {
-        if (named.entries[i].key.type != JINJA_STRING) {
+        if (named.entries[i].key.type != JINJA_STRING)
             return jinja_run_fail(m->run, "keywords must be strings");
-        }
         names[i] = named.entries[i].key.s;
         values[i] = named.entries[i].value;
     }
@@ -173,9 +170,8 @@ static status eval_test(jinja_machine *m, jinja_scope *s, const jinja_node *n, j
     const jinja_test *test = n->function;
     TRY(jinja_eval_node(m, s, n->a, &v));
     TRY(jinja_eval_arguments(m, s, &n->list, &args));
-    if (!test) {
+    if (!test)
         return jinja_run_fail(m->run, "unknown test '%.*s'", (int)(n->text.len % 100), n->text.ptr);
-    }
     TRY(test->holds(m->run, v, &args, &holds));
     *out = jinja_value_bool(holds);
     return OK;

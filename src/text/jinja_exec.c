@@ -75,12 +75,9 @@ static status assign(jinja_machine *m, jinja_scope *s, const jinja_node *target,
     jinja_list items;
     TRY(jinja_ops_items(m->run, v, &items));
     const size_t want = (size_t)target->list.count;
-    if (items.count != want) {
+    if (items.count != want)
         return jinja_run_fail(m->run, "cannot unpack %zu values into %zu names", items.count, want);
-    }
-    for (size_t i = 0; i < want; i++) {
-        TRY(assign(m, s, target->list.items[i], items.items[i]));
-    }
+    for (size_t i = 0; i < want; i++) TRY(assign(m, s, target->list.items[i], items.items[i]));
     return OK;
 }
 
@@ -253,9 +250,8 @@ static status bind_extra_names(jinja_run *r, const jinja_node *n, jinja_scope *s
         }
         TRY(jinja_value_put(r, rest.dict, jinja_value_string(args->names[i]), args->named[i]));
     }
-    if ((n->op & JINJA_USES_CALLER) && !has_caller) {
+    if ((n->op & JINJA_USES_CALLER) && !has_caller)
         TRY(bind(r, s, JINJA_ID_CALLER, jinja_value_missing(NULL, STR("caller"))));
-    }
     return n->op & JINJA_USES_KWARGS ? bind(r, s, JINJA_ID_KWARGS, rest) : OK;
 }
 
@@ -269,9 +265,8 @@ static status bind_extra_items(jinja_run *r, const jinja_node *n, jinja_scope *s
     }
     jinja_value rest;
     TRY(jinja_value_list(r, JINJA_TUPLE, &rest));
-    for (int i = n->list.count; i < args->count; i++) {
+    for (int i = n->list.count; i < args->count; i++)
         TRY(jinja_value_push(r, rest.list, args->items[i]));
-    }
     return bind(r, s, JINJA_ID_VARARGS, rest);
 }
 
@@ -374,9 +369,8 @@ static status exec(jinja_machine *m, jinja_scope *s, const jinja_node *n)
     jinja_scope *inner;
     switch (n->kind) {
     case JINJA_N_BLOCK:
-        for (int i = 0; i < n->list.count && m->flow == JINJA_GO_ON; i++) {
+        for (int i = 0; i < n->list.count && m->flow == JINJA_GO_ON; i++)
             TRY(jinja_exec_node(m, s, n->list.items[i]));
-        }
         return OK;
     case JINJA_N_SCOPE: TRY(open_scope(m->run, s, &inner)); return jinja_exec_node(m, inner, n->a);
     case JINJA_N_DATA: jinja_text_add(m->out, n->text); return m->run->failed;

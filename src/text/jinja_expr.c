@@ -95,9 +95,7 @@ status jinja_expr_name(jinja_parser *p, jinja_node **out, jinja_node_kind kind)
     uint64_t id = p->names.count;
     TRY(jinja_expr_node(p, out, kind));
     TRY(jinja_expr_identifier(p, &(*out)->text));
-    if (!map_get(&p->names, (*out)->text, &id)) {
-        TRY(map_put(&p->names, (*out)->text, id, p->e));
-    }
+    if (!map_get(&p->names, (*out)->text, &id)) TRY(map_put(&p->names, (*out)->text, id, p->e));
     (*out)->id = (int)id;
     if (id == JINJA_ID_VARARGS) p->uses |= JINJA_USES_VARARGS;
     if (id == JINJA_ID_KWARGS) p->uses |= JINJA_USES_KWARGS;
@@ -139,9 +137,8 @@ static status parse_string(jinja_parser *p, jinja_node **out)
     TRY(constant(p, out, jinja_value_string(jinja_expr_peek(p)->text)));
     if (jinja_expr_peek(p)->type != JINJA_T_STRING) return OK;
     size_t total = (*out)->value.s.len; /* 'a' 'b' is one text */
-    for (size_t i = p->at; p->tokens.items[i].type == JINJA_T_STRING; i++) {
+    for (size_t i = p->at; p->tokens.items[i].type == JINJA_T_STRING; i++)
         total += p->tokens.items[i].text.len;
-    }
     char *joined = arena_alloc(p->mem, total + 1);
     if (!joined) return error_set(p->e, E_NOMEM, "%s: out of memory", p->name);
     str s = (*out)->value.s;
@@ -168,9 +165,8 @@ static status parse_word(jinja_parser *p, jinja_node **out)
         { "none", { .type = JINJA_NONE } },
         { "None", { .type = JINJA_NONE } },
     };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (jinja_expr_is_word(p, words[i].word)) return constant(p, out, words[i].value);
-    }
     return jinja_expr_name(p, out, JINJA_N_NAME);
 }
 
@@ -227,9 +223,8 @@ static status parse_arguments(jinja_parser *p, jinja_nodes *list)
             p->at += 2;
             kind = 1;
         }
-        if (kind < last || (kind > 1 && kind == last)) {
+        if (kind < last || (kind > 1 && kind == last))
             return jinja_expr_fail(p, "arguments in the wrong order");
-        }
         last = kind;
         TRY(jinja_expr_parse(p, &arg->a));
         TRY(jinja_expr_append(p, list, arg));
@@ -478,10 +473,8 @@ static bool take_comparison(jinja_parser *p, jinja_operator *op)
         return true;
     }
     const jinja_token *t = jinja_expr_peek(p);
-    if (!jinja_expr_is_word(p, "not") || t[1].type != JINJA_T_NAME ||
-        !str_eq(t[1].text, STR("in"))) {
+    if (!jinja_expr_is_word(p, "not") || t[1].type != JINJA_T_NAME || !str_eq(t[1].text, STR("in")))
         return false;
-    }
     p->at += 2;
     *op = JINJA_NOT_IN;
     return true;

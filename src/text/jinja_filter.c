@@ -21,9 +21,8 @@ static status give_text(jinja_text *t, jinja_value *out)
  * a filter cannot mix it with plain text; elsewhere it is refused. */
 static status plain_text(jinja_run *r, jinja_value v, const char *who, str *out)
 {
-    if (v.type == JINJA_STRING && v.markup) {
+    if (v.type == JINJA_STRING && v.markup)
         return jinja_run_fail(r, "filter '%s' of escaped text is not supported", who);
-    }
     return jinja_repr_text(r, v, out);
 }
 
@@ -36,9 +35,8 @@ static status filter_abs(jinja_run *r, jinja_value v, const jinja_args *args, ji
         return OK;
     }
     int64_t i;
-    if (!jinja_value_as_int(v, &i)) {
+    if (!jinja_value_as_int(v, &i))
         return jinja_run_fail(r, "bad operand type for abs(): '%s'", jinja_value_type_name(v));
-    }
     if (i < 0) return jinja_ops_negate(r, v, out);
     *out = jinja_value_int(i);
     return OK;
@@ -99,15 +97,13 @@ static status title(jinja_run *r, str s, str *out)
     jinja_text_init(&t, r);
     for (size_t at = 0; at < s.len;) {
         const size_t from = at;
-        while (at < s.len && splits_title(s, at)) {
+        while (at < s.len && splits_title(s, at))
             at += jinja_value_char_offset(str_sub(s, at, s.len), 1);
-        }
         jinja_text_add(&t, str_sub(s, from, at));
         if (at == s.len) break;
         const size_t word = at, rest = at + jinja_value_char_offset(str_sub(s, at, s.len), 1);
-        while (at < s.len && !splits_title(s, at)) {
+        while (at < s.len && !splits_title(s, at))
             at += jinja_value_char_offset(str_sub(s, at, s.len), 1);
-        }
         str first, others;
         TRY(jinja_string_upper(r, str_sub(s, word, rest), &first));
         TRY(jinja_string_lower(r, str_sub(s, rest, at), &others));
@@ -187,9 +183,8 @@ static status filter_replace(jinja_run *r, jinja_value v, const jinja_args *args
     int64_t count = -1;
     TRY(jinja_args_bind(r, "replace", args, "old new count", slots));
     if (!slots[0] || !slots[1]) return jinja_run_fail(r, "replace wants two texts");
-    if (slots[2] && slots[2]->type != JINJA_NONE) {
+    if (slots[2] && slots[2]->type != JINJA_NONE)
         TRY(jinja_args_int(r, "replace", slots[2], &count));
-    }
     TRY(plain_text(r, v, "replace", &s));
     TRY(plain_text(r, *slots[0], "replace", &old));
     TRY(plain_text(r, *slots[1], "replace", &new));
@@ -235,16 +230,14 @@ static status filter_truncate(jinja_run *r, jinja_value v, const jinja_args *arg
     TRY(jinja_args_bind(r, "truncate", args, "length killwords end leeway", slots));
     TRY(jinja_args_int(r, "truncate", slots[0], &length));
     TRY(jinja_args_str(r, "truncate", slots[2], &end));
-    if (slots[3] && slots[3]->type != JINJA_NONE) {
+    if (slots[3] && slots[3]->type != JINJA_NONE)
         TRY(jinja_args_int(r, "truncate", slots[3], &leeway));
-    }
     if (v.type != JINJA_STRING) return jinja_run_fail(r, "truncate is supported for texts");
     TRY(plain_text(r, v, "truncate", &s));
     const int64_t n = (int64_t)jinja_value_char_count(s),
                   tail = (int64_t)jinja_value_char_count(end);
-    if (length < tail || leeway < 0 || length > INT32_MAX || leeway > INT32_MAX) {
+    if (length < tail || leeway < 0 || length > INT32_MAX || leeway > INT32_MAX)
         return jinja_run_fail(r, "truncate: wrong length");
-    }
     *out = jinja_value_string(s);
     if (n <= length + leeway) return OK;
     str kept = str_sub(s, 0, jinja_value_char_offset(s, (size_t)(length - tail)));
@@ -284,9 +277,8 @@ static status filter_striptags(jinja_run *r, jinja_value v, const jinja_args *ar
     str s;
     TRY(jinja_args_bind(r, "striptags", args, "", NULL));
     TRY(jinja_repr_text(r, v, &s));
-    if (memchr(s.ptr, '&', s.len) || str_find(s, STR("<!--")) != STR_NONE) {
+    if (memchr(s.ptr, '&', s.len) || str_find(s, STR("<!--")) != STR_NONE)
         return jinja_run_fail(r, "striptags of entities and comments is not supported");
-    }
     jinja_text t;
     jinja_text_init(&t, r);
     for (size_t at = 0; at < s.len;) {
@@ -329,9 +321,8 @@ static status filter_format(jinja_run *r, jinja_value v, const jinja_args *args,
     jinja_value values;
     str s;
     TRY(plain_text(r, v, "format", &s));
-    if (args->count && args->named_count) {
+    if (args->count && args->named_count)
         return jinja_run_fail(r, "format takes either positional or keyword arguments");
-    }
     TRY(jinja_value_list(r, JINJA_TUPLE, &values));
     for (int i = 0; i < args->count; i++) TRY(jinja_value_push(r, values.list, args->items[i]));
     if (args->named_count) TRY(jinja_value_dict(r, JINJA_DICT, &values));
@@ -347,9 +338,8 @@ static bool read_float(str s, double *out)
 {
     s = jinja_string_strip(s, NULL, true, true);
     if (s.len && (s.ptr[0] == '+')) s = str_sub(s, 1, s.len);
-    for (size_t i = 0; i < s.len; i++) {
+    for (size_t i = 0; i < s.len; i++)
         if (!memchr("0123456789.eE+-", s.ptr[i], 15)) return false;
-    }
     return s.len && str_to_f64(s, out);
 }
 
@@ -378,9 +368,8 @@ static bool read_int(str s, int64_t base, int64_t *out)
                           : lower >= 'a' && lower <= 'z' ? lower - 'a' + 10
                                                          : 99;
         if (digit >= base || __builtin_mul_overflow(*out, base, out) ||
-            __builtin_add_overflow(*out, minus ? -digit : digit, out)) {
+            __builtin_add_overflow(*out, minus ? -digit : digit, out))
             return false;
-        }
     }
     return s.len > 0;
 }
@@ -395,9 +384,8 @@ static status filter_int(jinja_run *r, jinja_value v, const jinja_args *args, ji
     if (v.type == JINJA_UNDEFINED) return jinja_value_fail_missing(r, v);
     *out = v;
     if (v.type == JINJA_BIGINT) return OK;
-    if (v.type == JINJA_STRING && memchr(v.s.ptr, '_', v.s.len)) {
+    if (v.type == JINJA_STRING && memchr(v.s.ptr, '_', v.s.len))
         return jinja_run_fail(r, "int of a text with underscores is not supported");
-    }
     if (jinja_value_as_int(v, &i) || (v.type == JINJA_STRING && read_int(v.s, base, &i))) {
         *out = jinja_value_int(i);
     } else if (to_float(v, &f) && isfinite(f)) {
@@ -434,18 +422,15 @@ static status filter_round(jinja_run *r, jinja_value v, const jinja_args *args, 
     TRY(jinja_args_int(r, "round", slots[0], &digits));
     TRY(jinja_args_str(r, "round", slots[1], &method));
     const bool up = str_eq(method, STR("ceil")), down = str_eq(method, STR("floor"));
-    if (!up && !down && !str_eq(method, STR("common"))) {
+    if (!up && !down && !str_eq(method, STR("common")))
         return jinja_run_fail(r, "round: method must be common, ceil or floor");
-    }
     if (digits < 0 || digits > 15) return jinja_run_fail(r, "round: precision out of range");
     *out = v;
     if (!up && !down && v.type == JINJA_BOOL) *out = jinja_value_int(v.b);
-    if (!up && !down && (v.type != JINJA_FLOAT)) {
+    if (!up && !down && (v.type != JINJA_FLOAT))
         return jinja_value_is_number(v) ? OK : jinja_run_fail(r, "round wants a number");
-    }
-    if (v.type == JINJA_BIGINT || !jinja_value_as_double(v, &f)) {
+    if (v.type == JINJA_BIGINT || !jinja_value_as_double(v, &f))
         return jinja_run_fail(r, "round wants a number");
-    }
     *out = jinja_value_float(0);
     if (!up && !down) {
         return jinja_format_round(f, (int)digits, &out->f)
@@ -501,11 +486,9 @@ static status filter_xmlattr(jinja_run *r, jinja_value v, const jinja_args *args
         jinja_value key = v.dict->entries[i].key, value = v.dict->entries[i].value;
         if (value.type == JINJA_NONE || value.type == JINJA_UNDEFINED) continue;
         if (key.type != JINJA_STRING) return jinja_run_fail(r, "xmlattr wants texts as keys");
-        for (size_t c = 0; c < key.s.len; c++) {
-            if (memchr(" />=\t\n\f\r", key.s.ptr[c], 8)) {
+        for (size_t c = 0; c < key.s.len; c++)
+            if (memchr(" />=\t\n\f\r", key.s.ptr[c], 8))
                 return jinja_run_fail(r, "xmlattr: a key is no name of an attribute");
-            }
-        }
         TRY(jinja_ops_escape(r, key, &key));
         TRY(jinja_ops_escape(r, value, &value));
         if (space || t.len) jinja_text_char(&t, ' ');
@@ -564,9 +547,8 @@ const jinja_filter *jinja_filter_find(str name)
         { "wordwrap", NULL },
         { "xmlattr", filter_xmlattr },
     };
-    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (str_eq(name, str_from(filters[i].name))) return &filters[i];
-    }
     return jinja_sequence_find(name);
 }
 

@@ -56,9 +56,7 @@ static str sign_text(const spec *f, bool minus)
 
 static status put_text(jinja_text *t, const spec *f, str s)
 {
-    if (f->precision >= 0) {
-        s = str_sub(s, 0, jinja_value_char_offset(s, (size_t)f->precision));
-    }
+    if (f->precision >= 0) s = str_sub(s, 0, jinja_value_char_offset(s, (size_t)f->precision));
     pad(t, f, STR(""), s, '<');
     return t->run->failed;
 }
@@ -101,9 +99,8 @@ static status put_real(jinja_text *t, const spec *f, double d)
     default: n = snprintf(text, sizeof text, "%.*f", precision, size); break;
     }
     if (n < 0 || (size_t)n >= sizeof text) return bad_format(t->run);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (text[i] == ',') text[i] = '.'; /* whatever the process's locale */
-    }
     pad(t, f, sign_text(f, signbit(d)), (str){ text, (size_t)n }, '>');
     return t->run->failed;
 }
@@ -117,9 +114,8 @@ static status put_value(jinja_text *t, const spec *f, jinja_value v, bool plain)
     const bool is_text = v.type == JINJA_STRING;
     if (plain || is_text) {
         if (is_text && f->type && f->type != 's') return bad_format(t->run);
-        if (is_text && (f->align == '=' || f->sign || f->alternate || f->comma)) {
+        if (is_text && (f->align == '=' || f->sign || f->alternate || f->comma))
             return bad_format(t->run);
-        }
         TRY(jinja_repr_text(t->run, v, &s));
         return put_text(t, f, s);
     }
@@ -134,9 +130,8 @@ static status put_value(jinja_text *t, const spec *f, jinja_value v, bool plain)
         pad(t, f, sign_text(f, signbit(v.f)), s, '>');
         return t->run->failed;
     }
-    if (real_type && v.type != JINJA_BIGINT && jinja_value_as_double(v, &d)) {
+    if (real_type && v.type != JINJA_BIGINT && jinja_value_as_double(v, &d))
         return put_real(t, f, d);
-    }
     return bad_format(t->run);
 }
 
@@ -383,9 +378,8 @@ status jinja_format_percent(jinja_run *r, str format, jinja_value values, jinja_
         }
         TRY(put_conversion(&t, &f, v));
     }
-    if (used < count && !keyed && values.type != JINJA_DICT) {
+    if (used < count && !keyed && values.type != JINJA_DICT)
         return jinja_run_fail(r, "not all arguments converted during string formatting");
-    }
     *out = (jinja_value){ .type = JINJA_STRING };
     return jinja_text_done(&t, &out->s);
 }
@@ -396,8 +390,7 @@ bool jinja_format_round(double f, int digits, double *out)
     if (digits < 0 || digits > MAX_PRECISION || !isfinite(f)) return false;
     const int n = snprintf(text, sizeof text, "%.*f", digits, f);
     if (n < 0 || (size_t)n >= sizeof text) return false;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (text[i] == ',') text[i] = '.';
-    }
     return str_to_f64((str){ text, (size_t)n }, out);
 }

@@ -14,9 +14,8 @@ enum { MAX_RANGE = 100000 }; /* of the sandbox */
 static status call_range(jinja_run *r, const jinja_args *args, jinja_value *out)
 {
     int64_t n[3] = { 0, 0, 1 };
-    if (args->named_count || args->count < 1 || args->count > 3) {
+    if (args->named_count || args->count < 1 || args->count > 3)
         return jinja_run_fail(r, "range wants one to three integers");
-    }
     for (int i = 0; i < args->count; i++) {
         const int at = args->count == 1 ? 1 : i;
         TRY(jinja_args_int(r, "range", &args->items[i], &n[at]));
@@ -26,9 +25,7 @@ static status call_range(jinja_run *r, const jinja_args *args, jinja_value *out)
     const int64_t span = n[2] > 0 ? n[1] - n[0] : n[0] - n[1];
     const int64_t stride = n[2] > 0 ? n[2] : -n[2];
     const int64_t count = span > 0 ? (span - 1) / stride + 1 : 0;
-    if (count > MAX_RANGE) {
-        return jinja_run_fail(r, "a range has more than %d items", MAX_RANGE);
-    }
+    if (count > MAX_RANGE) return jinja_run_fail(r, "a range has more than %d items", MAX_RANGE);
     *out = (jinja_value){ .type = JINJA_RANGE };
     out->range = jinja_run_alloc(r, sizeof *out->range);
     if (!out->range) return r->failed;
@@ -42,9 +39,8 @@ static status fill_dict(jinja_run *r, const jinja_args *args, jinja_dict *d)
     if (args->count > 1) return jinja_run_fail(r, "dict expected at most 1 argument");
     if (args->count && args->items[0].type == JINJA_DICT) {
         const jinja_dict *from = args->items[0].dict;
-        for (size_t i = 0; i < from->count; i++) {
+        for (size_t i = 0; i < from->count; i++)
             TRY(jinja_value_put(r, d, from->entries[i].key, from->entries[i].value));
-        }
     } else if (args->count) {
         jinja_list pairs, pair;
         TRY(jinja_ops_items(r, args->items[0], &pairs));
@@ -54,9 +50,8 @@ static status fill_dict(jinja_run *r, const jinja_args *args, jinja_dict *d)
             TRY(jinja_value_put(r, d, pair.items[0], pair.items[1]));
         }
     }
-    for (int i = 0; i < args->named_count; i++) {
+    for (int i = 0; i < args->named_count; i++)
         TRY(jinja_value_put(r, d, jinja_value_string(args->names[i]), args->named[i]));
-    }
     return OK;
 }
 
@@ -74,20 +69,17 @@ static status call_fromkeys(jinja_run *r, const jinja_args *args, jinja_value *o
     if (!slots[0]) return jinja_run_fail(r, "fromkeys wants keys");
     TRY(jinja_value_dict(r, JINJA_DICT, out));
     TRY(jinja_ops_items(r, *slots[0], &keys));
-    for (size_t i = 0; i < keys.count; i++) {
+    for (size_t i = 0; i < keys.count; i++)
         TRY(jinja_value_put(r, out->dict, keys.items[i], slots[1] ? *slots[1] : JINJA_NONE_VALUE));
-    }
     return OK;
 }
 
 status jinja_global_store(jinja_run *r, jinja_value space, str name, jinja_value v)
 {
-    if (space.type != JINJA_NAMESPACE) {
+    if (space.type != JINJA_NAMESPACE)
         return jinja_run_fail(r, "cannot assign attribute on non-namespace object");
-    }
-    if (name.len && name.ptr[0] == '_') {
+    if (name.len && name.ptr[0] == '_')
         return jinja_run_fail(r, "a namespace cannot store names that begin with an underscore");
-    }
     return jinja_value_put(r, space.dict, jinja_value_string(name), v);
 }
 

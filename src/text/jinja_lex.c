@@ -65,9 +65,8 @@ static size_t skip_space(const lexer *x, size_t at)
 {
     uint32_t cp;
     size_t n;
-    while (at < x->src.len && (n = str_utf8_next(x->src, at, &cp)) > 0 && unicode_is_space(cp)) {
+    while (at < x->src.len && (n = str_utf8_next(x->src, at, &cp)) > 0 && unicode_is_space(cp))
         at += n;
-    }
     return at;
 }
 
@@ -122,9 +121,8 @@ static status skip_comment(lexer *x)
     const size_t start = x->at;
     x->at += 2;
     if (byte_at(x, x->at) == '-' || byte_at(x, x->at) == '+') x->at++;
-    for (; x->at < x->src.len; x->at++) {
+    for (; x->at < x->src.len; x->at++)
         if (skip_end(x, STR("#}"), true)) return OK;
-    }
     x->at = start;
     return fail(x, "a comment has no end");
 }
@@ -226,13 +224,11 @@ static status lex_number(lexer *x)
     char *clean = arena_alloc(x->mem, end - begin + 1);
     if (!clean) return no_memory(x);
     str s = { clean, 0 };
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; i < end; i++)
         if (x->src.ptr[i] != '_') clean[s.len++] = x->src.ptr[i];
-    }
     jinja_token token = { .type = JINJA_T_INTEGER, .text = s };
-    for (size_t i = 0; !real && s.ptr[0] == '0' && i < s.len; i++) {
+    for (size_t i = 0; !real && s.ptr[0] == '0' && i < s.len; i++)
         if (s.ptr[i] != '0') return fail(x, "a number begins with 0");
-    }
     if (real) {
         token.type = JINJA_T_FLOAT;
         if (!str_to_f64(s, &token.f)) return fail(x, "a number cannot be read");
@@ -275,15 +271,13 @@ static status unescape(lexer *x, size_t *at, char *to, size_t *len)
     const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     uint32_t cp = 0;
     if (digits) {
-        if (!read_hex(x, *at + 2, digits, &cp) || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000)) {
+        if (!read_hex(x, *at + 2, digits, &cp) || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
             return fail(x, "a text has a wrong escape");
-        }
         *at += 2 + digits;
     } else if (c >= '0' && c <= '7') {
         size_t i = *at + 1;
-        for (; i < *at + 4 && byte_at(x, i) >= '0' && byte_at(x, i) <= '7'; i++) {
+        for (; i < *at + 4 && byte_at(x, i) >= '0' && byte_at(x, i) <= '7'; i++)
             cp = cp * 8 + (uint32_t)(byte_at(x, i) - '0');
-        }
         *at = i;
     } else if (c == 'N') {
         return fail(x, "\\N escapes are not supported");
@@ -309,10 +303,9 @@ static status lex_string(lexer *x)
     char *text = arena_alloc(x->mem, end - begin + 4);
     if (!text) return no_memory(x);
     size_t len = 0;
-    for (size_t at = begin + 1; at < end;) {
+    for (size_t at = begin + 1; at < end;)
         if (x->src.ptr[at] == '\\') TRY(unescape(x, &at, text, &len));
         else text[len++] = x->src.ptr[at++];
-    }
     x->at = end + 1;
     return push(x, (jinja_token){ .type = JINJA_T_STRING, .text = { text, len } }, begin);
 }
@@ -331,9 +324,8 @@ static status lex_name(lexer *x)
     const size_t begin = x->at;
     uint32_t cp;
     size_t n;
-    while (x->at < x->src.len && (n = str_utf8_next(x->src, x->at, &cp)) > 0 && is_name_char(cp)) {
+    while (x->at < x->src.len && (n = str_utf8_next(x->src, x->at, &cp)) > 0 && is_name_char(cp))
         x->at += n;
-    }
     if (x->at == begin) return fail(x, "an unexpected character");
     const str text = str_sub(x->src, begin, x->at);
     return push(x, (jinja_token){ .type = JINJA_T_NAME, .text = text }, begin);
@@ -344,9 +336,8 @@ static size_t operator_length(const lexer *x)
 {
     static const char pairs[] = "//**==!=>=<=";
     static const char singles[] = "+-/*%~[](){}><=.:|,;";
-    for (size_t i = 0; i + 1 < sizeof pairs; i += 2) {
+    for (size_t i = 0; i + 1 < sizeof pairs; i += 2)
         if (looking_at(x, x->at, (str){ pairs + i, 2 })) return 2;
-    }
     return memchr(singles, x->src.ptr[x->at], sizeof singles - 1) ? 1 : 0;
 }
 
@@ -399,9 +390,8 @@ static status lex_all(lexer *x)
         const size_t from = x->at;
         size_t to = from;
         while (to < x->src.len && !looking_at(x, to, STR("{{")) && !looking_at(x, to, STR("{%")) &&
-               !looking_at(x, to, STR("{#"))) {
+               !looking_at(x, to, STR("{#")))
             to++;
-        }
         if (to == x->src.len) {
             x->at = to;
             return push_data(x, from, to, '+', false);

@@ -13,9 +13,8 @@ typedef struct bound {
 
 static status list_index(jinja_run *r, jinja_value self, const jinja_args *args, jinja_value *out)
 {
-    if (args->count != 1 || args->named_count) {
+    if (args->count != 1 || args->named_count)
         return jinja_run_fail(r, "index: one argument is supported");
-    }
     for (size_t i = 0; i < self.list->count; i++) {
         bool same;
         TRY(jinja_ops_equal(r, self.list->items[i], args->items[0], &same));
@@ -47,12 +46,10 @@ static status copy(jinja_run *r, jinja_value self, const jinja_args *args, jinja
 static status dict_get(jinja_run *r, jinja_value self, const jinja_args *args, jinja_value *out)
 {
     uint64_t hash;
-    if (args->named_count || args->count < 1 || args->count > 2) {
+    if (args->named_count || args->count < 1 || args->count > 2)
         return jinja_run_fail(r, "get wants a key and perhaps a default");
-    }
-    if (!jinja_value_hash(args->items[0], &hash)) {
+    if (!jinja_value_hash(args->items[0], &hash))
         return jinja_run_fail(r, "unhashable type: '%s'", jinja_value_type_name(args->items[0]));
-    }
     const jinja_value *item = jinja_value_get(self.dict, args->items[0]);
     *out = item ? *item : args->count == 2 ? args->items[1] : JINJA_NONE_VALUE;
     return OK;
@@ -138,9 +135,8 @@ static const jinja_method *find_method(jinja_value v, str name)
     case JINJA_FLOAT: table = number_methods; break;
     default: return NULL;
     }
-    for (; table->name; table++) {
+    for (; table->name; table++)
         if (str_eq(name, str_from(table->name))) return table;
-    }
     return NULL;
 }
 
@@ -212,18 +208,15 @@ status jinja_method_item(jinja_run *r, jinja_value v, jinja_value key, jinja_val
     TRY(jinja_ops_at(r, v, key, out, &found));
     if (found) return OK;
     if (key.type == JINJA_STRING) TRY(own_attribute(r, v, key.s, out, &found));
-    if (!found) {
+    if (!found)
         *out = jinja_value_missing(owner_name(v), key.type == JINJA_STRING ? key.s : STR("[...]"));
-    }
     return OK;
 }
 
 status jinja_method_call(jinja_run *r, jinja_value method, const jinja_args *args, jinja_value *out)
 {
     const bound *b = method.object;
-    if (!b->method->call) {
-        return jinja_run_fail(r, "method '%s' is not supported", b->method->name);
-    }
+    if (!b->method->call) return jinja_run_fail(r, "method '%s' is not supported", b->method->name);
     TRY(b->method->call(r, b->self, args, out));
     if (b->self.type != JINJA_STRING || !b->self.markup) return OK;
     bool texts = out->type != JINJA_STRING && out->type != JINJA_BOOL && out->type != JINJA_INT;

@@ -44,9 +44,8 @@ static bool is_nan(jinja_value v)
 static status equal_lists(jinja_run *r, const jinja_list *a, const jinja_list *b, bool *out)
 {
     *out = a->count == b->count;
-    for (size_t i = 0; *out && i < a->count; i++) {
+    for (size_t i = 0; *out && i < a->count; i++)
         TRY(jinja_ops_equal(r, a->items[i], b->items[i], out));
-    }
     return OK;
 }
 
@@ -130,9 +129,8 @@ static status contains_item(jinja_run *r, jinja_value in, jinja_value v, bool *o
     jinja_list items;
     TRY(jinja_ops_items(r, in, &items));
     *out = false;
-    for (size_t i = 0; !*out && i < items.count; i++) {
+    for (size_t i = 0; !*out && i < items.count; i++)
         TRY(jinja_ops_equal(r, items.items[i], v, out));
-    }
     return OK;
 }
 
@@ -148,9 +146,8 @@ static status contains(jinja_run *r, jinja_value in, jinja_value v, bool *out)
         *out = str_find(in.s, v.s) != STR_NONE;
         return jinja_run_work(r, in.s.len);
     case JINJA_DICT:
-        if (!jinja_value_hash(v, &hash)) {
+        if (!jinja_value_hash(v, &hash))
             return jinja_run_fail(r, "unhashable type: '%s'", jinja_value_type_name(v));
-        }
         *out = jinja_value_get(in.dict, v) != NULL;
         return OK;
     case JINJA_UNDEFINED:
@@ -206,9 +203,8 @@ static bool exact_double(int64_t i)
 static status power(jinja_run *r, int64_t base, int64_t exponent, jinja_value *out)
 {
     const bool inverse = exponent < 0;
-    if (exponent < -63 || (inverse && base == 0)) {
+    if (exponent < -63 || (inverse && base == 0))
         return jinja_run_fail(r, "a power is out of range");
-    }
     int64_t left = inverse ? -exponent : exponent, result = 1, square = base;
     if (base == 0 || base == 1) left = left ? 1 : 0;
     if (base == -1) left &= 1;
@@ -320,11 +316,9 @@ static status repeat(jinja_run *r, jinja_value v, int64_t times, jinja_value *ou
         return jinja_text_done(&t, &out->s);
     }
     TRY(jinja_value_list(r, v.type, out));
-    for (int64_t n = 0; n < times && v.list->count; n++) {
-        for (size_t i = 0; i < v.list->count; i++) {
+    for (int64_t n = 0; n < times && v.list->count; n++)
+        for (size_t i = 0; i < v.list->count; i++)
             TRY(jinja_value_push(r, out->list, v.list->items[i]));
-        }
-    }
     return OK;
 }
 
@@ -338,14 +332,12 @@ status jinja_ops_arithmetic(jinja_run *r, jinja_operator op, jinja_value a, jinj
 {
     int64_t i, k;
     double f, g;
-    if (op == JINJA_ADD && is_sequence(a) && a.type == b.type) {
+    if (op == JINJA_ADD && is_sequence(a) && a.type == b.type)
         return a.type == JINJA_STRING ? concatenate(r, a, b, out) : join_lists(r, a, b, out);
-    }
     if (op == JINJA_MUL && is_sequence(a) && jinja_value_as_int(b, &k)) return repeat(r, a, k, out);
     if (op == JINJA_MUL && is_sequence(b) && jinja_value_as_int(a, &i)) return repeat(r, b, i, out);
-    if (!jinja_value_is_number(a) || !jinja_value_is_number(b)) {
+    if (!jinja_value_is_number(a) || !jinja_value_is_number(b))
         return unsupported(r, operator_name(op), a, b);
-    }
     if (a.type == JINJA_BIGINT || b.type == JINJA_BIGINT) return too_large(r);
     if (jinja_value_as_int(a, &i) && jinja_value_as_int(b, &k)) return whole(r, op, i, k, out);
     jinja_value_as_double(a, &f);
@@ -359,9 +351,8 @@ status jinja_ops_negate(jinja_run *r, jinja_value v, jinja_value *out)
     if (jinja_value_as_int(v, &i)) return whole(r, JINJA_SUB, 0, i, out);
     if (v.type == JINJA_UNDEFINED) return jinja_value_fail_missing(r, v);
     if (v.type == JINJA_BIGINT) return too_large(r);
-    if (v.type != JINJA_FLOAT) {
+    if (v.type != JINJA_FLOAT)
         return jinja_run_fail(r, "bad operand type for unary -: '%s'", jinja_value_type_name(v));
-    }
     *out = jinja_value_float(-v.f);
     return OK;
 }
@@ -490,9 +481,8 @@ static status slice_indices(jinja_run *r, const jinja_value bounds[3], int64_t n
 status jinja_ops_slice(jinja_run *r, jinja_value v, const jinja_value bounds[3], jinja_value *out)
 {
     if (v.type == JINJA_UNDEFINED) return jinja_value_fail_missing(r, v);
-    if (!is_sequence(v) && v.type != JINJA_RANGE) {
+    if (!is_sequence(v) && v.type != JINJA_RANGE)
         return jinja_run_fail(r, "'%s' object cannot be sliced", jinja_value_type_name(v));
-    }
     size_t n;
     int64_t at[3], count;
     TRY(jinja_ops_length(r, v, &n));
@@ -520,9 +510,8 @@ status jinja_ops_slice(jinja_run *r, jinja_value v, const jinja_value bounds[3],
     TRY(jinja_ops_items(r, v, &items));
     if (v.type != JINJA_STRING) {
         TRY(jinja_value_list(r, v.type, out));
-        for (int64_t i = 0; i < count; i++) {
+        for (int64_t i = 0; i < count; i++)
             TRY(jinja_value_push(r, out->list, items.items[start + i * step]));
-        }
         return OK;
     }
     jinja_text t;

@@ -44,9 +44,8 @@ static status parse_target(jinja_parser *p, jinja_node **out, bool for_set)
         TRY(jinja_expr_append(p, &tuple->list, item));
         if (!jinja_expr_take(p, ",")) break;
         if (jinja_expr_is(p, "=") || jinja_expr_is(p, ")") || jinja_expr_is_word(p, "in") ||
-            jinja_expr_peek(p)->type == JINJA_T_BLOCK_END) {
+            jinja_expr_peek(p)->type == JINJA_T_BLOCK_END)
             break;
-        }
     }
     *out = tuple;
     return OK;
@@ -117,9 +116,8 @@ static status parse_signature(jinja_parser *p, jinja_node *macro)
     bool defaults = false;
     while (!jinja_expr_is(p, ")")) {
         if (macro->list.count) TRY(jinja_expr_expect(p, ","));
-        if (jinja_expr_peek(p)->type != JINJA_T_NAME) {
+        if (jinja_expr_peek(p)->type != JINJA_T_NAME)
             return jinja_expr_fail(p, "expected the name of a parameter");
-        }
         jinja_node *param;
         TRY(jinja_expr_name(p, &param, JINJA_N_PARAMETER));
         if (jinja_expr_take(p, "=")) {
@@ -148,9 +146,8 @@ static status parse_macro_body(jinja_parser *p, jinja_node *macro, const char *e
 
 static status parse_macro(jinja_parser *p, jinja_node **out)
 {
-    if (jinja_expr_peek(p)->type != JINJA_T_NAME) {
+    if (jinja_expr_peek(p)->type != JINJA_T_NAME)
         return jinja_expr_fail(p, "expected the name of a macro");
-    }
     TRY(jinja_expr_name(p, out, JINJA_N_MACRO));
     TRY(parse_signature(p, *out));
     return parse_macro_body(p, *out, "endmacro");
@@ -286,9 +283,8 @@ static status parse_tag(jinja_parser *p, jinja_node **out)
     if (t->type != JINJA_T_NAME) return jinja_expr_fail(p, "expected the name of a tag");
     p->at++;
     TRY(parse_named(p, t->text, out));
-    if (jinja_expr_peek(p)->type != JINJA_T_BLOCK_END) {
+    if (jinja_expr_peek(p)->type != JINJA_T_BLOCK_END)
         return jinja_expr_fail(p, "expected the end of the tag");
-    }
     p->at++;
     return OK;
 }
@@ -309,9 +305,7 @@ static status parse_list(jinja_parser *p, jinja_node *block, const char *ends)
     for (;;) {
         const jinja_token *t = jinja_expr_peek(p);
         jinja_node *node;
-        if (t->type == JINJA_T_END) {
-            return *ends ? jinja_expr_fail(p, "a block is not closed") : OK;
-        }
+        if (t->type == JINJA_T_END) return *ends ? jinja_expr_fail(p, "a block is not closed") : OK;
         if (t->type == JINJA_T_DATA) {
             TRY(jinja_expr_node(p, &node, JINJA_N_DATA));
             node->text = t->text;
@@ -333,9 +327,8 @@ static status parse_statements(jinja_parser *p, jinja_node **out, const char *en
 {
     TRY(jinja_expr_enter(p));
     if (*ends) {
-        if (jinja_expr_peek(p)->type != JINJA_T_BLOCK_END) {
+        if (jinja_expr_peek(p)->type != JINJA_T_BLOCK_END)
             return jinja_expr_fail(p, "expected the end of the tag");
-        }
         p->at++;
     }
     TRY(jinja_expr_node(p, out, JINJA_N_BLOCK));

@@ -230,9 +230,8 @@ static status sorted_entries(jinja_run *r, const jinja_dict *d, jinja_entry **ou
             const size_t b_end = b + width < d->count ? b + width : d->count;
             while (a < a_end || b < b_end) {
                 int order = a < a_end ? -1 : 1;
-                if (a < a_end && b < b_end) {
+                if (a < a_end && b < b_end)
                     TRY(jinja_ops_order(r, copy[a].key, copy[b].key, "<", &order));
-                }
                 spare[at++] = order <= 0 ? copy[a++] : copy[b++];
             }
         }

@@ -127,9 +127,8 @@ static status filter_dictsort(jinja_run *r, jinja_value v, const jinja_args *arg
     TRY(jinja_args_bind(r, "dictsort", args, "case_sensitive by reverse", slots));
     TRY(jinja_args_str(r, "dictsort", slots[1], &by));
     const bool by_value = str_eq(by, STR("value"));
-    if (!by_value && !str_eq(by, STR("key"))) {
+    if (!by_value && !str_eq(by, STR("key")))
         return jinja_run_fail(r, "You can only sort by either \"key\" or \"value\"");
-    }
     if (v.type != JINJA_DICT) return jinja_run_fail(r, "dictsort wants a dict");
     keyed *items = jinja_run_array(r, v.dict->count, sizeof *items);
     if (!items) return r->failed;
@@ -141,9 +140,7 @@ static status filter_dictsort(jinja_run *r, jinja_value v, const jinja_args *arg
     }
     TRY(sort_keyed(r, items, v.dict->count, jinja_args_true(slots[2]), &items));
     TRY(jinja_value_list(r, JINJA_LIST, out));
-    for (size_t i = 0; i < v.dict->count; i++) {
-        TRY(jinja_value_push(r, out->list, items[i].item));
-    }
+    for (size_t i = 0; i < v.dict->count; i++) TRY(jinja_value_push(r, out->list, items[i].item));
     return OK;
 }
 
@@ -274,9 +271,8 @@ static status filter_items(jinja_run *r, jinja_value v, const jinja_args *args, 
 {
     jinja_list items = { 0 };
     TRY(jinja_args_bind(r, "items", args, "", NULL));
-    if (v.type != JINJA_DICT && v.type != JINJA_UNDEFINED) {
+    if (v.type != JINJA_DICT && v.type != JINJA_UNDEFINED)
         return jinja_run_fail(r, "Can only get item pairs from a mapping.");
-    }
     for (size_t i = 0; v.type == JINJA_DICT && i < v.dict->count; i++) {
         jinja_value pair;
         TRY(jinja_value_pair(r, v.dict->entries[i].key, v.dict->entries[i].value, &pair));
@@ -290,9 +286,7 @@ static status filter_reverse(jinja_run *r, jinja_value v, const jinja_args *args
     TRY(jinja_args_bind(r, "reverse", args, "", NULL));
     jinja_list items, reversed = { 0 };
     TRY(jinja_ops_items(r, v, &items));
-    for (size_t i = items.count; i-- > 0;) {
-        TRY(jinja_value_push(r, &reversed, items.items[i]));
-    }
+    for (size_t i = items.count; i-- > 0;) TRY(jinja_value_push(r, &reversed, items.items[i]));
     if (v.type == JINJA_STRING) {
         jinja_text t;
         jinja_text_init(&t, r);
@@ -364,9 +358,8 @@ static status filter_slice(jinja_run *r, jinja_value v, const jinja_args *args, 
         TRY(jinja_value_list(r, JINJA_LIST, &row));
         const size_t end = at + each + (i < longer);
         while (at < end) TRY(jinja_value_push(r, row.list, items.items[at++]));
-        if (slots[1] && slots[1]->type != JINJA_NONE && i >= longer) {
+        if (slots[1] && slots[1]->type != JINJA_NONE && i >= longer)
             TRY(jinja_value_push(r, row.list, *slots[1]));
-        }
         TRY(jinja_value_push(r, &rows, row));
     }
     return jinja_value_iterator(r, rows, out);
@@ -491,8 +484,7 @@ const jinja_filter *jinja_sequence_find(str name)
         { "sum", filter_sum },
         { "unique", filter_unique },
     };
-    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (str_eq(name, str_from(filters[i].name))) return &filters[i];
-    }
     return NULL;
 }

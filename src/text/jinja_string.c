@@ -54,9 +54,8 @@ static size_t find_from(str s, str needle, size_t from)
 static size_t find_last(str s, str needle)
 {
     if (needle.len > s.len) return STR_NONE;
-    for (size_t at = s.len - needle.len + 1; at-- > 0;) {
+    for (size_t at = s.len - needle.len + 1; at-- > 0;)
         if (str_eq(str_sub(s, at, at + needle.len), needle)) return at;
-    }
     return STR_NONE;
 }
 
@@ -221,9 +220,8 @@ static status method_rstrip(jinja_run *r, jinja_value self, const jinja_args *ar
 /* s[start:end] of startswith, endswith and find: refused, as templates do not use them. */
 static status bind_one_text(jinja_run *r, const char *who, const jinja_args *args, str *out)
 {
-    if (args->count != 1 || args->named_count) {
+    if (args->count != 1 || args->named_count)
         return jinja_run_fail(r, "%s: one argument is supported", who);
-    }
     return jinja_args_str(r, who, &args->items[0], out);
 }
 
@@ -445,9 +443,8 @@ static status every(jinja_run *r, jinja_value self, const jinja_args *args, jinj
 {
     TRY(jinja_args_bind(r, "a test of a text", args, "", NULL));
     bool all = self.s.len > 0 || empty;
-    for (size_t at = 0; all && at < self.s.len; at = next_char(self.s, at)) {
+    for (size_t at = 0; all && at < self.s.len; at = next_char(self.s, at))
         all = test(char_at(self.s, at));
-    }
     *out = jinja_value_bool(all);
     return jinja_run_work(r, self.s.len);
 }
@@ -541,9 +538,8 @@ static status justify(jinja_run *r, jinja_value self, const jinja_args *args, ji
     TRY(jinja_args_bind(r, "just", args, "width fillchar", slots));
     TRY(jinja_args_int(r, "just", slots[0], &width));
     TRY(jinja_args_str(r, "just", slots[1], &fill));
-    if (!slots[0] || jinja_value_char_count(fill) != 1) {
+    if (!slots[0] || jinja_value_char_count(fill) != 1)
         return jinja_run_fail(r, "just wants a width and one character");
-    }
     const size_t room = room_for(self.s, width);
     *out = jinja_value_string(STR(""));
     return padded(r, self.s, right ? room : 0, right ? 0 : room, fill, &out->s);
@@ -685,8 +681,7 @@ const jinja_method *jinja_string_find(str name)
         { "upper", method_upper, false },
         { "zfill", method_zfill, false },
     };
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (str_eq(name, str_from(methods[i].name))) return &methods[i];
-    }
     return NULL;
 }

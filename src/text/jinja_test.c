@@ -202,8 +202,7 @@ const jinja_test *jinja_test_find(str name)
         { "undefined", test_undefined },
         { "upper", test_upper },
     };
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         if (str_eq(name, str_from(tests[i].name))) return &tests[i];
-    }
     return NULL;
 }

@@ -87,14 +87,12 @@ bool jinja_value_hash(jinja_value v, uint64_t *out)
 static bool same_key(jinja_value a, jinja_value b)
 {
     if (a.type == JINJA_STRING || b.type == JINJA_STRING || a.type == JINJA_BIGINT ||
-        b.type == JINJA_BIGINT) {
+        b.type == JINJA_BIGINT)
         return a.type == b.type && str_eq(a.s, b.s);
-    }
     if (a.type == JINJA_TUPLE || b.type == JINJA_TUPLE) {
         if (a.type != b.type || a.list->count != b.list->count) return false;
-        for (size_t i = 0; i < a.list->count; i++) {
+        for (size_t i = 0; i < a.list->count; i++)
             if (!same_key(a.list->items[i], b.list->items[i])) return false;
-        }
         return true;
     }
     if (a.type == JINJA_NONE || b.type == JINJA_NONE) return a.type == b.type;
@@ -108,9 +106,8 @@ static bool same_key(jinja_value a, jinja_value b)
 static size_t find_slot(const jinja_dict *d, jinja_value key, uint64_t hash)
 {
     size_t at = hash & (d->slot_count - 1);
-    while (d->slots[at] && !same_key(d->entries[d->slots[at] - 1].key, key)) {
+    while (d->slots[at] && !same_key(d->entries[d->slots[at] - 1].key, key))
         at = (at + 1) & (d->slot_count - 1);
-    }
     return at;
 }
 
@@ -120,9 +117,8 @@ static jinja_entry *find(const jinja_dict *d, jinja_value key, uint64_t hash)
         const uint32_t slot = d->slots[find_slot(d, key, hash)];
         return slot ? &d->entries[slot - 1] : NULL;
     }
-    for (size_t i = 0; i < d->count; i++) {
+    for (size_t i = 0; i < d->count; i++)
         if (same_key(d->entries[i].key, key)) return &d->entries[i];
-    }
     return NULL;
 }
 
@@ -143,9 +139,8 @@ status jinja_value_put(jinja_run *r, jinja_dict *d, jinja_value key, jinja_value
 {
     TRY(jinja_run_step(r));
     uint64_t hash;
-    if (!jinja_value_hash(key, &hash)) {
+    if (!jinja_value_hash(key, &hash))
         return jinja_run_fail(r, "unhashable type: '%s'", jinja_value_type_name(key));
-    }
     jinja_entry *old = find(d, key, hash);
     if (old) {
         old->value = value;
@@ -340,8 +335,7 @@ size_t jinja_value_char_count(str s)
 
 size_t jinja_value_char_offset(str s, size_t index)
 {
-    for (size_t i = 0; i < s.len; i++) {
+    for (size_t i = 0; i < s.len; i++)
         if (((unsigned char)s.ptr[i] & 0xc0) != 0x80 && index-- == 0) return i;
-    }
     return s.len;
 }

@@ -149,9 +149,8 @@ static size_t find_char(str s, size_t from, char c)
 static match skip_blanks(str s, size_t *at)
 {
     const size_t from = *at;
-    while (*at < s.len && is_blank(s.ptr[*at])) {
+    while (*at < s.len && is_blank(s.ptr[*at]))
         if (++*at - from > MAX_BLANKS) return NO;
-    }
     return *at < s.len ? YES : PARTLY;
 }
 
@@ -460,9 +459,8 @@ static status take_json(reply *r, str text, bool *taken, error *e)
     bool valid = count > 0;
     for (int now = 0; now < 2 && valid; now++) {
         if (now && r->back == THINK) buf_clear(&r->space);
-        for (size_t i = 0; i < count && valid && !s; i++) {
+        for (size_t i = 0; i < count && valid && !s; i++)
             s = take_json_call(r, list ? json_at(root, i) : root, now, &valid, e);
-        }
         if (s) break;
     }
     *taken = valid && !s;

@@ -26,9 +26,8 @@ static unsigned type_of_word(const char *word)
         { "object", TOOLSET_OBJECT }, { "array", TOOLSET_ARRAY },
         { "null", TOOLSET_NULL },
     };
-    for (size_t i = 0; word && i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; word && i < sizeof words / sizeof *words; i++)
         if (strcmp(word, words[i].word) == 0) return words[i].type;
-    }
     return 0;
 }
 
@@ -56,13 +55,11 @@ static unsigned schema_types(const json_node *schema, int depth)
     for (size_t i = 0; i < json_len(type); i++) types |= type_of_word(json_text(json_at(type, i)));
     for (size_t c = 0; depth < MAX_SCHEMA_DEPTH && c < 3; c++) {
         const json_node *list = json_get(schema, choices[c]);
-        for (size_t i = 0; i < json_len(list); i++) {
+        for (size_t i = 0; i < json_len(list); i++)
             types |= schema_types(json_at(list, i), depth + 1);
-        }
     }
-    for (size_t i = 0; types == 0 && i < json_len(values); i++) {
+    for (size_t i = 0; types == 0 && i < json_len(values); i++)
         types |= type_of_value(json_at(values, i));
-    }
     return types;
 }
 
@@ -102,9 +99,8 @@ void toolset_free(toolset *t)
 {
     str name;
     uint64_t f;
-    for (size_t at = 0; map_next(&t->functions, &at, &name, &f);) {
+    for (size_t at = 0; map_next(&t->functions, &at, &name, &f);)
         map_free(&((toolset_function *)(uintptr_t)f)->parameters);
-    }
     map_free(&t->functions);
     arena_free(&t->mem);
 }
@@ -246,9 +242,8 @@ status toolset_convert(buf *out, str text, unsigned types, error *e)
     if (types & (TOOLSET_INTEGER | TOOLSET_NUMBER)) {
         if (put_number(out, value, types & TOOLSET_INTEGER)) return OK;
     }
-    if (types == 0 || types & (TOOLSET_OBJECT | TOOLSET_ARRAY)) {
+    if (types == 0 || types & (TOOLSET_OBJECT | TOOLSET_ARRAY))
         TRY(put_structure(out, value, &done, e));
-    }
     if (done) return OK;
     buf_char(out, '"');
     jsonw_escape(out, text);

@@ -58,9 +58,8 @@ static void put_rotated(const to_gguf *c, const char *key, bool embedding)
 {
     const hadamard_contract *h = &pack_config(c->p)->hadamard;
     uint64_t n = 0;
-    for (size_t i = 0; i < h->count; i++) {
+    for (size_t i = 0; i < h->count; i++)
         n += h->modules[i].block && h->modules[i].embedding == embedding;
-    }
     gguf_writer_array(c->w, key, GGUF_STRING, n);
     for (size_t i = 0; i < h->count; i++) {
         char name[TWIN_MAX_NAME];
@@ -86,9 +85,8 @@ static void put_rotation(const to_gguf *c)
         n += (uint64_t)h->width[i];
     }
     gguf_writer_array(w, "prism.hadamard.sign_values", GGUF_I32, n);
-    for (int i = 0; i < h->n_width; i++) {
+    for (int i = 0; i < h->n_width; i++)
         for (int64_t k = 0; k < h->width[i]; k++) gguf_writer_put_i32(w, (int32_t)h->signs[i][k]);
-    }
     put_rotated(c, "prism.hadamard.weight_names", false);
     put_rotated(c, "prism.hadamard.inverse_weight_names", true);
     gguf_writer_bool(w, "prism.hadamard.gdn_v_grouped", true);
@@ -245,13 +243,11 @@ static status write_gguf(to_gguf *c, const char *target, error *e)
 {
     const plan *all = pack_plan(c->p);
     const char *type = c->o->type ? c->o->type : "PQ2_0";
-    if (strcmp(type, "PQ2_0") != 0 && strcmp(type, "PTQ1_0") != 0) {
+    if (strcmp(type, "PQ2_0") != 0 && strcmp(type, "PTQ1_0") != 0)
         return error_set(e, E_ARG, "--type: found %s, want PQ2_0 or PTQ1_0", type);
-    }
     c->type = strcmp(type, "PQ2_0") == 0 ? GGUF_PQ2_0 : GGUF_PTQ1_0;
-    if (pack_get_kind(c->p) != PACK_KING) {
+    if (pack_get_kind(c->p) != PACK_KING)
         return error_set(e, E_UNSUPPORTED, "%s: no king: only kings have a GGUF twin", c->source);
-    }
     c->report->skipped_bytes = pack_skipped_bytes(c->p);
     TRY(put_metadata(c, e));
     TRY(declare_gguf(c, e));
@@ -270,9 +266,8 @@ status convert_to_gguf(const char *source, const char *target, const convert_opt
 {
     pack *p = NULL;
     *r = (convert_report){ 0 };
-    if (file_exists(target)) {
+    if (file_exists(target))
         return error_set(e, E_ARG, "%s: is there already, want the name of a new file", target);
-    }
     TRY(pack_open(&p, source, NULL, e));
     to_gguf c = { .p = p, .source = source, .o = o, .report = r };
     status s = gguf_writer_new(&c.w, e);

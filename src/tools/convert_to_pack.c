@@ -97,9 +97,8 @@ static status read_dimensions(const gguf *g, king_config *k, error *e)
         { "qwen35.ssm.time_step_rank", 1 << 12, &k->gdn_v_heads },
         { "qwen35.ssm.inner_size", MOST, &inner },
     };
-    for (size_t i = 0; i < sizeof ints / sizeof *ints; i++) {
+    for (size_t i = 0; i < sizeof ints / sizeof *ints; i++)
         TRY(read_int(g, ints[i].key, ints[i].most, ints[i].out, e));
-    }
     TRY(read_real(g, "qwen35.attention.layer_norm_rms_epsilon", &eps, e));
     TRY(read_real(g, "qwen35.rope.freq_base", &k->rope_theta, e));
     k->eps = (float)eps;
@@ -154,9 +153,8 @@ static status read_names(to_pack *c, const char *key, error *e)
     const gguf_value *v = gguf_find(c->g, key);
     const uint8_t *at = NULL;
     str name;
-    if (!v || !v->is_array || v->type != GGUF_STRING) {
+    if (!v || !v->is_array || v->type != GGUF_STRING)
         return error_set(e, E_FORMAT, "%s: %s: want an array of strings", c->g->path, key);
-    }
     while (gguf_each_str(v, &at, &name)) {
         if (!map_get(&c->g->tensor_index, name, NULL)) {
             char shown[80];
@@ -206,9 +204,8 @@ static status read_signs(to_pack *c, error *e)
 
 static const float *signs_of(const to_pack *c, int64_t width)
 {
-    for (int i = 0; i < c->files.n_width; i++) {
+    for (int i = 0; i < c->files.n_width; i++)
         if (c->files.width[i] == width) return c->files.signs[i];
-    }
     return NULL;
 }
 
@@ -306,9 +303,8 @@ static status declare_pack(to_pack *c, error *e)
         TRY(declare_one(c, t->name, ".weight", DTYPE_U32, 2, codes, &c->index[i], e));
         TRY(declare_one(c, t->name, ".scales", DTYPE_F16, 2, groups, NULL, e));
         TRY(declare_one(c, t->name, ".biases", DTYPE_F16, 2, groups, NULL, e));
-        if (c->block[i]) {
+        if (c->block[i])
             TRY(declare_one(c, t->name, ".signs", DTYPE_F32, 1, &t->shape[1], NULL, e));
-        }
         c->report->packed++;
     }
     return OK;
@@ -421,9 +417,7 @@ static status take_dense(to_pack *c, size_t i, error *e)
             if (!isfinite(values[k])) s = not_finite(c, g, from, e);
     }
     if (!s && twin_is_decay(t)) s = take_decay(c, t, values, e);
-    if (!s) {
-        s = safetensors_writer_put(c->w, c->index[i], 0, values, (size_t)n * sizeof *values, e);
-    }
+    if (!s) s = safetensors_writer_put(c->w, c->index[i], 0, values, (size_t)n * sizeof *values, e);
     mem_free(values);
     advance(c, g->bytes);
     return s;
@@ -501,9 +495,8 @@ static status write_pack(to_pack *c, error *e)
     TRY(newfolder_begin(&c->folder, c->target, e));
     TRY(file_join(path, sizeof path, c->target, "model.safetensors", e));
     TRY(safetensors_writer_begin(c->w, path, e));
-    for (size_t i = 0; i < c->plan.count; i++) {
+    for (size_t i = 0; i < c->plan.count; i++)
         TRY(c->block[i] == KINGFILES_DENSE ? take_dense(c, i, e) : take_packed(c, i, e));
-    }
     TRY(write_text(c, "config.json", kingfiles_config, e));
     TRY(write_text(c, "hadamard.json", kingfiles_hadamard, e));
     TRY(textfiles_copy(c->o->text, c->target, e));

@@ -36,9 +36,8 @@ static void fault(doctor_report *r, const char *fmt, ...)
 
 static int64_t first_not_finite(const float *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++)
         if (!isfinite(x[i])) return i;
-    }
     return -1;
 }
 
@@ -124,9 +123,8 @@ static status check_weights(doctor *d, error *e)
     d->row = mem_array((size_t)widest, sizeof *d->row);
     d->scales = mem_array((size_t)widest, sizeof *d->scales);
     d->biases = mem_array((size_t)widest, sizeof *d->biases);
-    if (!d->row || !d->scales || !d->biases) {
+    if (!d->row || !d->scales || !d->biases)
         return error_set(e, E_NOMEM, "%s: no memory to read rows", pack_folder(d->p));
-    }
     for (size_t i = 0; i < list->count; i++) {
         const plan_entry *t = &list->entries[i];
         matrix m;
@@ -206,12 +204,10 @@ status doctor_check(const pack *p, const pack *drafter,
     if (!s) s = manifest_check(pack_folder(p), manifest_says, r, progress, arg, e);
     error why = { 0 };
     if (!s && drafter && pack_king(p) && pack_drafter(drafter) &&
-        config_check_pair(pack_drafter(drafter), pack_king(p), &why)) {
+        config_check_pair(pack_drafter(drafter), pack_king(p), &why))
         fault(r, "%s", why.text);
-    }
-    if (!s && r->code3) {
+    if (!s && r->code3)
         buf_printf(&r->lines, "note: %lld codes of value 3 (+2d)\n", (long long)r->code3);
-    }
     mem_free(d.row);
     mem_free(d.scales);
     mem_free(d.biases);

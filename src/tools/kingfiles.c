@@ -25,9 +25,8 @@ static void put_rope(jsonw *w, const king_config *k)
 static void put_layer_types(jsonw *w, const king_config *k)
 {
     jsonw_member_array(w, "layer_types");
-    for (int i = 0; i < k->n_layer; i++) {
+    for (int i = 0; i < k->n_layer; i++)
         jsonw_text(w, k->is_attention[i] ? "full_attention" : "linear_attention");
-    }
     jsonw_end_array(w);
 }
 
@@ -128,9 +127,8 @@ void kingfiles_hadamard(const kingfiles *f, buf *out)
     put_names(f, &w, "prism.hadamard.inverse_weight_names", true);
     jsonw_member_i64s(&w, "prism.hadamard.sign_widths", f->width, (size_t)f->n_width);
     jsonw_member_array(&w, "prism.hadamard.sign_values");
-    for (int i = 0; i < f->n_width; i++) {
+    for (int i = 0; i < f->n_width; i++)
         for (int64_t x = 0; x < f->width[i]; x++) jsonw_i64(&w, (int64_t)f->signs[i][x]);
-    }
     jsonw_end_array(&w);
     jsonw_member_raw(&w, "prism.hadamard.gdn_v_grouped", "true");
     jsonw_end_object(&w);

@@ -25,9 +25,8 @@ static bool of_model(str name)
                                          "tokenizer.json",        "tokenizer_config.json",
                                          "chat_template.jinja",   "chat_template.json",
                                          "generation_config.json" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (str_eq(name, str_from(names[i]))) return true;
-    }
     return str_ends(name, STR(".safetensors")) || str_ends(name, STR(".safetensors.index.json"));
 }
 
@@ -95,9 +94,8 @@ static status check_files(manifest *m, const json_node *root, error *e)
         if (of_model(name) && json_i64(json_get(entry, "size"), &size) && size > 0)
             m->total += (uint64_t)size;
     }
-    for (void *it = NULL; json_each(root, &it, &name, &entry);) {
+    for (void *it = NULL; json_each(root, &it, &name, &entry);)
         if (of_model(name)) TRY(check_file(m, name, entry, e));
-    }
     return OK;
 }
 

@@ -16,9 +16,8 @@ static status refuse_entry(void *arg, const char *name, error *e)
 status newfolder_check(const char *path, error *e)
 {
     if (!file_exists(path)) return OK;
-    if (!file_is_dir(path)) {
+    if (!file_is_dir(path))
         return error_set(e, E_ARG, "%s: found a file, want a new or empty folder", path);
-    }
     return file_list(path, refuse_entry, &path, e);
 }
 

@@ -39,9 +39,8 @@ typedef struct work {
 
 static bool is_wanted(const quantize_options *o, const char *path)
 {
-    for (int i = 0; i < o->n_only; i++) {
+    for (int i = 0; i < o->n_only; i++)
         if (fnmatch(o->only[i], path, 0) == 0) return true;
-    }
     return o->n_only == 0;
 }
 
@@ -74,9 +73,8 @@ static status choose(work *w, const tensor **list, error *e)
         }
         if (!wanted || m.in % f.group) {
             w->report->dense++;
-            if (wanted && !w->report->indivisible[0]) {
+            if (wanted && !w->report->indivisible[0])
                 snprintf(w->report->indivisible, sizeof w->report->indivisible, "%s", t->name);
-            }
             continue;
         }
         list[i] = m.weight;
@@ -171,9 +169,8 @@ static void encode_rows(void *arg, int worker, int workers)
         float *v = c->values + (size_t)r * (size_t)width;
         tensor_read_f32(c->x->from, (c->first + r) * width, width, v);
         c->bad[r] = -1;
-        for (int64_t k = 0; k < width && c->bad[r] < 0; k++) {
+        for (int64_t k = 0; k < width && c->bad[r] < 0; k++)
             if (!isfinite(v[k])) c->bad[r] = k;
-        }
         if (c->bad[r] >= 0) continue;
         const size_t at = (size_t)r * c->scale_bytes;
         quant_encode_row(c->format, v, width, c->type, c->codes + (size_t)r * c->code_bytes,
@@ -269,9 +266,7 @@ static bool is_replaced(const work *w, str key)
     if (!tensor_canonical(key, path, sizeof path)) return false;
     const plan_entry *t = plan_find(pack_plan(w->p), str_from(path));
     matrix m;
-    if (!t || !t->is_matrix || pack_matrix_of(w->p, t, &m, NULL)) {
-        return false;
-    }
+    if (!t || !t->is_matrix || pack_matrix_of(w->p, t, &m, NULL)) return false;
     return map_get(&w->chosen, key_of(&m.weight), NULL);
 }
 

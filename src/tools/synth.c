@@ -70,9 +70,8 @@ static status read_ints(fields f, const key *keys, size_t n, error *e)
     void *it = NULL;
     str name;
     const json_node *value;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         TRY(field_opt_int(f, keys[i].name, 1, 1 << 24, keys[i].value, e));
-    }
     while (json_each(f.object, &it, &name, &value)) {
         bool known = false;
         for (size_t i = 0; i < n; i++) known |= str_eq(name, str_from(keys[i].name));
@@ -136,9 +135,8 @@ static status read_drafter(synth *s, fields f, error *e)
     TRY(read_ints(f, keys, sizeof keys / sizeof *keys, e));
     TRY(field_opt_real(f, "rope_theta", 1.0, 1e12, &d->rope_theta, e));
     s->format = bits == 16 ? quant_default(QUANT_DENSE) : (quant_format){ QUANT_AFFINE, bits, 64 };
-    if (bits != 16 && (bits < 2 || !quant_is_legal(s->format))) {
+    if (bits != 16 && (bits < 2 || !quant_is_legal(s->format)))
         return error_set(e, E_ARG, "%s: bits: found %d, want 2 to 6, 8 or 16", f.file, bits);
-    }
     const json_node *taps = json_get(f.object, "target_layer_ids");
     if (!taps) return OK;
     d->n_tap = 0;
@@ -158,9 +156,8 @@ static status read_shape_file(synth *s, error *e)
     str kind = { 0 };
     status r = field_opt_str(f, "kind", &kind, e);
     s->is_drafter = str_eq(kind, STR("drafter"));
-    if (!r && !s->is_drafter && !str_eq(kind, STR("king"))) {
+    if (!r && !s->is_drafter && !str_eq(kind, STR("king")))
         r = error_set(e, E_ARG, "%s: kind: want \"king\" or \"drafter\"", s->o->shape);
-    }
     if (!r) r = s->is_drafter ? read_drafter(s, f, e) : read_king(s, f, e);
     json_free(doc);
     return r;
@@ -218,9 +215,8 @@ static status describe_king(synth *s, void (*write)(const kingfiles *f, buf *out
     arena_init(&mem, 0);
     int *block = arena_array(&mem, s->plan.count, sizeof *block);
     status r = block ? OK : error_set(e, E_NOMEM, "%s: no memory", s->folder);
-    for (size_t i = 0; i < s->plan.count && !r; i++) {
+    for (size_t i = 0; i < s->plan.count && !r; i++)
         block[i] = is_packed(&s->plan.entries[i]) ? s->block : KINGFILES_DENSE;
-    }
     f.block = block;
     for (int i = 0; i < 4 && !r; i++) {
         bool seen = false;

@@ -36,14 +36,12 @@ static status read_tokens(const json_node *root, token *tokens, int n_vocab, con
         return error_set(e, E_UNSUPPORTED, "%s: model.type is %s, want BPE with a vocab", path,
                          type ? type : "nothing");
     }
-    for (void *it = NULL; json_each(vocab, &it, &text, &id);) {
+    for (void *it = NULL; json_each(vocab, &it, &text, &id);)
         TRY(set_token(tokens, n_vocab, id, text, KIND_NORMAL, path, e));
-    }
     for (size_t i = 0; i < json_len(added); i++) {
         const json_node *a = json_at(added, i);
-        if (!json_str(json_get(a, "content"), &text)) {
+        if (!json_str(json_get(a, "content"), &text))
             return error_set(e, E_FORMAT, "%s: added_tokens[%zu]: no content", path, i);
-        }
         const int32_t kind = json_is_true(json_get(a, "special")) ? KIND_CONTROL : KIND_USER;
         TRY(set_token(tokens, n_vocab, json_get(a, "id"), text, kind, path, e));
     }
@@ -59,9 +57,8 @@ static void put_tokens(gguf_writer *w, const token *tokens, int n_vocab)
         gguf_writer_put_str(w, tokens[i].kind ? tokens[i].text : (str){ spare, (size_t)n });
     }
     gguf_writer_array(w, "tokenizer.ggml.token_type", GGUF_I32, (uint64_t)n_vocab);
-    for (int i = 0; i < n_vocab; i++) {
+    for (int i = 0; i < n_vocab; i++)
         gguf_writer_put_i32(w, tokens[i].kind ? tokens[i].kind : KIND_UNUSED);
-    }
 }
 
 /* Merges are written "left right" in old files, ["left", "right"] in new ones. */
@@ -122,9 +119,8 @@ status tokenmeta_write(gguf_writer *w, const char *folder, int n_vocab, const ge
         s = put_merges(w, json_get(json_get(root, "model"), "merges"), path, e);
     }
     /* the last one named is that of generation_config.json: the end of a turn */
-    if (!s && g->n_eos) {
+    if (!s && g->n_eos)
         gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)g->eos[g->n_eos - 1]);
-    }
     if (!s && g->bos >= 0) gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)g->bos);
     if (!s && g->pad >= 0) gguf_writer_u32(w, "tokenizer.ggml.padding_token_id", (uint32_t)g->pad);
     if (!s) gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", false);

@@ -34,9 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const status s =
         chat_render(c, json_get(root, "messages"), json_get(root, "tools"), &o, &p, &fault, &e);
     CHECK(s == OK || (s != E_BUG && e.text[0] && p.text.len == 0));
-    for (int i = 0; i < p.n_ends; i++) {
+    for (int i = 0; i < p.n_ends; i++)
         CHECK(p.ends[i] <= p.text.len && (i == 0 || p.ends[i] > p.ends[i - 1]));
-    }
     chat_prompt_free(&p);
     chat_free(c);
     json_free(doc);

@@ -24,15 +24,12 @@ static void use_plan(const config *c)
 static void use(const config *c)
 {
     use_plan(c);
-    for (int i = 0; i < c->hadamard.n_width; i++) {
-        for (int64_t k = 0; k < c->hadamard.width[i]; k++) {
+    for (int i = 0; i < c->hadamard.n_width; i++)
+        for (int64_t k = 0; k < c->hadamard.width[i]; k++)
             CHECK(c->hadamard.signs[i][k] == 1.0f || c->hadamard.signs[i][k] == -1.0f);
-        }
-    }
     const int n_vocab = c->kind == PACK_DRAFTER ? c->drafter.n_vocab : c->king.n_vocab;
-    for (int i = 0; i < c->generation.n_eos; i++) {
+    for (int i = 0; i < c->generation.n_eos; i++)
         CHECK(c->generation.eos[i] >= 0 && c->generation.eos[i] < n_vocab);
-    }
 }
 
 static str next_part(str *rest)

@@ -19,9 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(bytes == t->bytes && safetensors_find(&s, t->name) == t);
         at += bytes;
         float sum[1];
-        if (dtype_is_float(t->type) && tensor_elements(t) > 0) {
+        if (dtype_is_float(t->type) && tensor_elements(t) > 0)
             tensor_read_f32(t, tensor_elements(t) - 1, 1, sum);
-        }
     }
     CHECK(at == data + size);
     safetensors_close(&s);

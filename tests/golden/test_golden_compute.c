@@ -60,9 +60,8 @@ static void inverse_of(compute *c, const safetensors *s, const char *from, const
     void *memory = mem_alloc(compute_act_bytes(3, n, ACT_F32));
     act a;
     compute_prepare(c, &a, memory, x, 3, n, (size_t)n, &rot, ACT_F32);
-    for (int i = 0; i < 3 * n; i++) {
+    for (int i = 0; i < 3 * n; i++)
         if (a.x[i] * signs[i % n] != want[i]) FAIL("%s: %s: element %d differs", where, to, i);
-    }
     mem_free(memory);
     mem_free(x);
     mem_free(want);
@@ -76,10 +75,9 @@ static void forward_in_f16(compute *c, const safetensors *s, const rotation *rot
     void *memory = mem_alloc(compute_act_bytes(2, n, ACT_F32));
     act a;
     compute_prepare(c, &a, memory, x, 2, n, (size_t)n, rot, ACT_F32);
-    for (int i = 0; i < 2 * n; i++) {
+    for (int i = 0; i < 2 * n; i++)
         if (dtype_round(DTYPE_F16, a.x[i]) != want[i])
             FAIL("%s: forward_f16: element %d differs", where, i);
-    }
     mem_free(memory);
     mem_free(x);
     mem_free(want);

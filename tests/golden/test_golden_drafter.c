@@ -364,9 +364,8 @@ static void check_generations(const char *folder, const char *config_path, const
     json_doc *info = golden_json(path);
     const json_node *list = json_get(json_root(info), "generations");
     EXPECT_INT(json_len(list), want);
-    for (size_t i = 0; i < json_len(list); i += (size_t)test_stride()) {
+    for (size_t i = 0; i < json_len(list); i += (size_t)test_stride())
         generate(&v, json_at(list, i));
-    }
     json_free(info);
     pair_close(&v);
 }

@@ -102,9 +102,8 @@ static void check_accepted(fixture *f, const drafter *d, drafter_work *dw, const
         king_forward(f->k, f->c, f->w, &job, 1, NULL);
         int a = 0;
         int32_t y = argmax(job.logits, (int)vocab);
-        while (a < block - 1 && row[a + 1] == y && !is_stop(stops, y)) {
+        while (a < block - 1 && row[a + 1] == y && !is_stop(stops, y))
             y = argmax(job.logits + (size_t)++a * vocab, (int)vocab);
-        }
         for (int i = 0; i <= a && n + i < g->n_greedy; i++)
             EXPECT_INT(i < a ? row[i + 1] : y, g->greedy[n + i]);
         state_commit(s, a + 1);

@@ -56,9 +56,8 @@ TEST(king_tiny)
         const matrix m = get(p, t->name);
         packed += m.format.mode != QUANT_DENSE;
         rotated += m.block == 512 && (m.signs[0] == 1.0f || m.signs[0] == -1.0f);
-        for (int64_t r = 0; r < m.out && m.format.mode != QUANT_DENSE; r++) {
+        for (int64_t r = 0; r < m.out && m.format.mode != QUANT_DENSE; r++)
             EXPECT(matrix_row_is_ternary(&m, r, NULL));
-        }
     }
     EXPECT_INT(packed, 27);
     EXPECT_INT(rotated, 27);
@@ -92,9 +91,8 @@ TEST(king_embedding_rows_rotate_back_to_the_golden_ones)
         tensor_read_f32(want, (int64_t)i * 512, 512, gold);
         for (int a = 0; a < 512; a++) {
             double sum = 0.0;
-            for (int b = 0; b < 512; b++) {
+            for (int b = 0; b < 512; b++)
                 sum += __builtin_parity((unsigned)(a & b)) ? -(double)row[b] : (double)row[b];
-            }
             const float y = (float)(sum / 22.627416997969522) * m.signs[a];
             const double gap = (double)y - (double)gold[a];
             EXPECT(gap < 1e-3 * (1 + (double)gold[a] * gold[a]) &&
@@ -163,10 +161,9 @@ TEST(upstream_layout_gives_the_same_values)
         EXPECT(n <= 1024);
         EXPECT_OK(pack_values(a, t->name, t->rank, t->shape, x, &e), e);
         EXPECT_OK(pack_values(b, t->name, t->rank, t->shape, y, &e), e);
-        for (int64_t k = 0; k < n; k++) {
+        for (int64_t k = 0; k < n; k++)
             if (x[k] != y[k])
                 FAIL("%s[%d]: %g and %g", t->name, (int)k, (double)x[k], (double)y[k]);
-        }
         zero_centred += t->is_zero_centred;
     }
     EXPECT_INT(zero_centred, 4 * 2 + 2 * 2 + 1);

@@ -25,14 +25,12 @@ static bool same(const json_node *a, const json_node *b)
     switch (json_kind(a)) {
     case JSON_STRING: return json_str(a, &s) && json_str(b, &t) && str_eq(s, t);
     case JSON_ARRAY:
-        for (size_t i = 0; i < json_len(a); i++) {
+        for (size_t i = 0; i < json_len(a); i++)
             if (!same(json_at(a, i), json_at(b, i))) return false;
-        }
         return true;
     case JSON_OBJECT:
-        for (void *it = NULL; json_each(a, &it, &s, &child);) {
+        for (void *it = NULL; json_each(a, &it, &s, &child);)
             if (!same(child, json_get_str(b, s))) return false;
-        }
         return true;
     default: return true;
     }
@@ -64,9 +62,8 @@ static void check_row(void *arg, const json_node *row)
     EXPECT_OK(json_parse(&doc, buf_view(&got.calls), JSON_KEEP_BIGINT, "calls", &e), e);
     const json_node *want = json_get(row, "expected"), *also = json_get(row, "also");
     bool right = json_kind(want) != JSON_OBJECT || is_outcome(want, &got, json_root(doc));
-    for (size_t i = 0; !right && i < json_len(also); i++) {
+    for (size_t i = 0; !right && i < json_len(also); i++)
         right = is_outcome(json_at(also, i), &got, json_root(doc));
-    }
     if (!right) {
         FAIL("%s:\n%.*s\n  reasoning [%.*s]\n  content [%.*s]\n  calls %.*s",
              json_text(json_get(row, "name")), STR_ARG(text), STR_ARG(buf_view(&got.reasoning)),

@@ -105,9 +105,8 @@ static bool read_source(const char *name, const char *sha, buf *out)
     error e;
     const char *cache = getenv("INGOT_TEST_TOKENIZERS");
     snprintf(path, sizeof path, "%s/tests/golden/template/templates/%s.jinja", TEST_ROOT, name);
-    if (!file_exists(path)) {
+    if (!file_exists(path))
         snprintf(path, sizeof path, "%s/templates/%s.jinja", cache ? cache : "", name);
-    }
     if (file_read(out, path, &e)) return false;
     EXPECT_OK(digest_sha256(out->ptr, out->len, hex, &e), e);
     return strcmp(hex, sha) == 0;
@@ -125,9 +124,8 @@ static void load_source(source *s, const char *name)
     snprintf(path, sizeof path, "%s/tests/golden/template/templates.json", TEST_ROOT);
     EXPECT_OK(json_parse_file(&hashes, path, 1 << 20, 0, &e), e);
     buf_init(&text, TEMPLATE_MAX_SOURCE);
-    if (read_source(name, json_text(json_get(json_root(hashes), name)), &text)) {
+    if (read_source(name, json_text(json_get(json_root(hashes), name)), &text))
         EXPECT_OK(template_compile(&s->compiled, buf_view(&text), name, &e), e);
-    }
     buf_free(&text);
     json_free(hashes);
 }

@@ -402,9 +402,8 @@ TEST(R045_logprobs_have_every_token_and_its_bytes)
     nugget_run(r.g, &p, &s, &drafted);
     EXPECT_INT(plain.n_logprobs, plain.n);
     EXPECT_INT(drafted.n_logprobs, plain.n);
-    for (int i = 0; i < plain.n; i++) {
+    for (int i = 0; i < plain.n; i++)
         EXPECT(plain.logprob[i] <= 0 && plain.logprob[i] == drafted.logprob[i]);
-    }
     buf bytes;
     buf_init(&bytes, 1 << 16);
     for (int i = 0; i < plain.n; i++) {

@@ -227,9 +227,8 @@ static inline void kit_refused(const kit *k, status want, const char *message)
     pack *p = NULL;
     error e = { 0 };
     const status s = pack_open(&p, k->folder, NULL, &e);
-    if (s != want || p || !strstr(e.text, message)) {
+    if (s != want || p || !strstr(e.text, message))
         FAIL("status %d \"%s\", want %d with \"%s\"", (int)s, e.text, (int)want, message);
-    }
     EXPECT(!strchr(e.text, '\n'));
     EXPECT(strstr(e.text, k->folder) || strstr(e.text, "drafter:"));
     EXPECT_INT(mem_live(), 0);

@@ -187,9 +187,8 @@ static inline void put_text_config(buf *b, const king_config *c)
                c->gdn_k_heads, c->gdn_v_heads, c->gdn_k_dim, c->gdn_v_dim, c->conv_taps,
                c->max_positions, (double)c->rotary_dim / c->head_dim,
                (double)c->rotary_dim / c->head_dim);
-    for (int i = 0; i < c->n_layer; i++) {
+    for (int i = 0; i < c->n_layer; i++)
         buf_printf(b, "%s\"%s_attention\"", i ? ", " : "", c->is_attention[i] ? "full" : "linear");
-    }
     buf_text(b, "]}");
 }
 

@@ -21,9 +21,8 @@ static inline status reply_events_sink(void *arg, const reply_event *ev, error *
     reply_events *t = arg;
     static const char letters[] = "RCBAE";
     if (t->log.len == 0 || ev->kind != t->last || ev->kind >= REPLY_CALL_BEGIN) {
-        if (!(ev->kind == REPLY_CALL_ARGUMENTS && t->last == ev->kind)) {
+        if (!(ev->kind == REPLY_CALL_ARGUMENTS && t->last == ev->kind))
             buf_printf(&t->log, " %c:", letters[ev->kind]);
-        }
     }
     t->last = ev->kind;
     buf_add(&t->log, ev->text);

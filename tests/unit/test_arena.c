@@ -16,10 +16,9 @@ TEST(pieces_are_zero_aligned_and_apart)
         for (size_t k = 0; k < n; k++) EXPECT_INT(piece[i][k], 0);
         memset(piece[i], i, n);
     }
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 200; i++)
         for (size_t k = 0; k < (size_t)(i * 37 % 500); k++)
             EXPECT_INT(piece[i][k], (unsigned char)i);
-    }
     arena_free(&a);
     EXPECT_INT(mem_live(), live);
     EXPECT_INT(a.used_bytes, 0);

@@ -133,9 +133,8 @@ TEST(R009_five_spellings_of_a_call_without_text_are_one_prompt)
         TALK("\"content\":[],", "\"5\""),
         TALK("\"content\":null,", "[{\"type\":\"text\",\"text\":\"5\"}]"),
     };
-    for (size_t i = 1; i < sizeof spellings / sizeof *spellings; i++) {
+    for (size_t i = 1; i < sizeof spellings / sizeof *spellings; i++)
         same_prompt(spellings[0], spellings[i]);
-    }
     char *prompt = nugget(spellings[0], NULL);
     EXPECT(!strstr(prompt, "None") && !strstr(prompt, "null"));
     EXPECT(strstr(prompt, "<parameter=a>\n2\n</parameter>"));

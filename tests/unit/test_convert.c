@@ -27,9 +27,8 @@ static void expect_same_weights(const char *got, const char *want)
         g = safetensors_find(x, w->name);
         if (!g) FAIL("%.*s is missing", STR_ARG(w->name));
         if (g->type != w->type || !tensor_has_shape(g, w->rank, w->shape) ||
-            memcmp(g->data, w->data, w->bytes) != 0) {
+            memcmp(g->data, w->data, w->bytes) != 0)
             FAIL("%.*s differs", STR_ARG(w->name));
-        }
     }
     EXPECT_INT(text, x->count);
     const king_config *c = pack_king(a), *d = pack_king(b);

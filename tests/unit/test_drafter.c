@@ -431,9 +431,8 @@ TEST(drafts_follow_the_noise_of_the_sampler)
             job.seed = seed;
             job.choice = 2;
             drafter_draft(v.d, v.f.c, v.w, v.f.k, v.f.w, &job, 1);
-            for (int i = 0; i < 7; i++) {
+            for (int i = 0; i < 7; i++)
                 EXPECT_INT(out.drafts[i], expected_pick(&out, i, temperature, seed, 40 + i + 1));
-            }
             if (t == 0) expect_same(&out, &greedy);
             differ += memcmp(out.drafts, greedy.drafts, sizeof out.drafts) != 0;
         }

@@ -89,9 +89,8 @@ static void fails(const char *name, status want, const char *message)
     char folder[CACHE_MAX_PATH];
     error e;
     const status s = pull(name, folder, &e);
-    if (s != want || !strstr(e.text, message)) {
+    if (s != want || !strstr(e.text, message))
         FAIL("%s: %d \"%s\", want %d with \"%s\"", name, (int)s, e.text, (int)want, message);
-    }
     EXPECT(!strstr(e.text, "secret-token"));
 }
 
@@ -137,9 +136,8 @@ TEST(names_are_told_from_paths)
     static const char *const bad[] = { "name", "/o/n",     "o/n/x",   "./n",    "o/..", "-o/n",
                                        "o/n@", "o/n@../x", "o/n.git", "o/n--m", "o /n", "o/n@a b" };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) EXPECT(hub_is_name(good[i]));
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (hub_is_name(bad[i])) FAIL("\"%s\" is taken for a name", bad[i]);
-    }
 }
 
 /* ---- good servers ---- */
@@ -489,9 +487,8 @@ TEST(two_pulls_share_one_download)
     int bodies = 0;
     char cdn[16];
     snprintf(cdn, sizeof cdn, "%d GET", f.cdn);
-    for (str s = buf_view(&b); str_find(s, str_from(cdn)) != STR_NONE; bodies++) {
+    for (str s = buf_view(&b); str_find(s, str_from(cdn)) != STR_NONE; bodies++)
         s = str_sub(s, str_find(s, str_from(cdn)) + 1, s.len);
-    }
     EXPECT_INT(bodies, 1);
     buf_free(&b);
     stop_server(&f);

@@ -165,9 +165,8 @@ TEST(R057_broken_rows_are_reported_and_stay_alone)
     state_free(b);
     state_reset(a);
     state_reset(c);
-    for (int j = 0; j < 3; j += 2) {
+    for (int j = 0; j < 3; j += 2)
         EXPECT_BITS(fixture_pass(&f, jobs[j].state, good, 4, ROWS_FINAL, 4).logits, want, n);
-    }
     mem_free(want);
     state_free(a);
     state_free(c);

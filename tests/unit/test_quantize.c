@@ -41,9 +41,8 @@ static void expect_same_tensors(const char *got, const char *want)
         const tensor *w = &b.tensors[i], *g = safetensors_find(&a, w->name);
         if (!g) FAIL("tensor %.*s is missing", STR_ARG(w->name));
         if (g->type != w->type || !tensor_has_shape(g, w->rank, w->shape) ||
-            memcmp(g->data, w->data, w->bytes) != 0) {
+            memcmp(g->data, w->data, w->bytes) != 0)
             FAIL("tensor %.*s differs", STR_ARG(w->name));
-        }
     }
     safetensors_close(&a);
     safetensors_close(&b);

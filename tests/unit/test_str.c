@@ -33,9 +33,8 @@ TEST(integers)
         "",    "-",  "+", " 1", "1 ", "1x", "0x10", "9223372036854775808", "-9223372036854775809",
         "1.0", "--1"
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (str_to_i64(str_from(bad[i]), &v)) FAIL("accepted %s", bad[i]);
-    }
 }
 
 TEST(reals)
@@ -51,9 +50,8 @@ TEST(reals)
     }
     const char *bad[] = { "",      ".",  "e5", "1e",    "1e+", "inf", "nan",
                           "0x1p3", "1 ", " 1", "1e999", "1,5", "1_0" };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (str_to_f64(str_from(bad[i]), &v)) FAIL("accepted %s", bad[i]);
-    }
 }
 
 TEST(reals_do_not_depend_on_the_locale)
@@ -75,9 +73,8 @@ TEST(sizes)
     EXPECT(str_to_size(STR("8g"), &n));
     EXPECT_INT(n, 8589934592);
     const char *bad[] = { "", "K", "-1", "+1", "1.5G", "99999999999999T", "1KB" };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (str_to_size(str_from(bad[i]), &n)) FAIL("accepted %s", bad[i]);
-    }
 }
 
 /* The well-formed and ill-formed sequences named in table 3-7 of the Unicode standard and in RFC

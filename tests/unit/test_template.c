@@ -118,9 +118,8 @@ TEST(runaway_templates_end)
         "{{ '%99999d' % 1 }}",
         "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
     };
-    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         expect_fault(sources[i], TEMPLATE_RUNTIME, "t: line 1: ");
-    }
 }
 
 /* Nesting in the source itself. */
@@ -149,9 +148,8 @@ TEST(long_chains_are_refused_or_rendered)
     for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
         static char text[1 << 20];
         size_t n = (size_t)snprintf(text, sizeof text, "{{ 1");
-        for (int i = 0; i < 20000; i++) {
+        for (int i = 0; i < 20000; i++)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s", pieces[p]);
-        }
         snprintf(text + n, sizeof text - n, " }}");
         buf out;
         error e;
@@ -223,9 +221,8 @@ TEST(what_python_refuses_is_refused)
         "{{ (1 + 1)|indent }}",       "{{ missing|int }}",         "{{ missing|float }}",
         "{{ (1 + 1)|truncate(3) }}",
     };
-    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         expect_fault(sources[i], TEMPLATE_RUNTIME, "t: line 1: ");
-    }
     expect("{{ 5 is lower }} {{ true is upper }} {{ '<' + ('a>'|safe|last) }}", "{}",
            "False False &lt;>");
 }
