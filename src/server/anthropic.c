@@ -148,6 +148,11 @@ static bool put_messages(jsonw *w, const json_node *body, api_error *e)
             good = put_assistant(w, content, i, e);
         else jsonw_node(w, m); /* plain text, or something that the chat refuses by name */
         if (!good) return false;
+        if (i + 1 == json_len(messages) && role && strcmp(role, "assistant") == 0)
+            return fields_refuse(e, "messages",
+                                 "messages.%zu: the last message is the assistant's: an answer "
+                                 "that it begins is not supported",
+                                 i);
     }
     jsonw_end_array(w);
     return true;
@@ -282,11 +287,10 @@ static void messages_error(const api_error *e, buf *out)
     static const struct {
         int status;
         const char *type;
-    } types[] = { { 400, "invalid_request_error" }, { 401, "authentication_error" },
-                  { 403, "permission_error" },      { 404, "not_found_error" },
-                  { 405, "invalid_request_error" }, { 429, "rate_limit_error" },
-                  { 503, "overloaded_error" } };
-    const char *type = "api_error";
+    } types[] = { { 401, "authentication_error" }, { 403, "permission_error" },
+                  { 404, "not_found_error" },      { 413, "request_too_large" },
+                  { 429, "rate_limit_error" },     { 503, "overloaded_error" } };
+    const char *type = e->status < 500 ? "invalid_request_error" : "api_error";
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].status == e->status) type = types[i].type;
     jsonw w;
@@ -489,15 +493,24 @@ static void messages_end(call *c, buf *out)
     close_event(&w, out);
 }
 
+static void messages_fail(call *c, const api_error *e, buf *out)
+{
+    (void)c;
+    call_event_begin(out, "error");
+    messages_error(e, out);
+    call_event_end(out);
+}
+
 const dialect anthropic_messages = {
-    .error_event = "error",
     .prompt_field = "messages",
     .limit_field = "max_tokens",
     .schema_field = "output_config.format.schema",
+    .call_prefix = "toolu_",
     .parse = parse_messages,
     .begin = messages_begin,
     .event = messages_event,
     .end = messages_end,
+    .fail = messages_fail,
     .whole = messages_whole,
     .error = messages_error,
 };

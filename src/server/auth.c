@@ -59,6 +59,8 @@ static status read_keys(auth *a, const char *path, error *e)
 static status read_all(auth *a, error *e)
 {
     const char *from_environment = getenv("INGOT_API_KEY");
+    if (a->o->api_key && !*a->o->api_key)
+        return error_set(e, E_ARG, "--api-key: found an empty key, want text");
     if (a->o->api_key) TRY(add_key(a, str_from(a->o->api_key), e));
     else if (from_environment && !a->o->api_key_file)
         TRY(add_key(a, str_from(from_environment), e));
@@ -112,13 +114,15 @@ static bool same_key(const char *key, str given)
 
 static bool has_key(const auth *a, const http_conn *c)
 {
-    str given = http_header(c, "x-api-key");
-    const str bearer = http_header(c, "authorization");
-    if (!given.ptr && bearer.len > 7 && str_same_word(str_sub(bearer, 0, 7), STR("Bearer ")))
-        given = str_trim(str_sub(bearer, 7, bearer.len));
+    const str own = http_header(c, "x-api-key");
+    str bearer = http_header(c, "authorization");
+    if (bearer.len > 7 && str_same_word(str_sub(bearer, 0, 7), STR("Bearer ")))
+        bearer = str_trim(str_sub(bearer, 7, bearer.len));
+    else bearer = (str){ 0 };
     bool found = false;
-    for (int i = 0; i < a->n_keys; i++) found |= same_key(a->keys[i], given);
-    return given.ptr && found;
+    for (int i = 0; i < a->n_keys; i++)
+        found |= same_key(a->keys[i], own) | same_key(a->keys[i], bearer);
+    return found; /* no key is empty */
 }
 
 static bool host_allowed(const auth *a, const http_conn *c)

@@ -434,7 +434,7 @@ static void keep_text(choice *k, buf *b, const ingot_event *ev)
     if (ev->len && !b->failed) note_part(k, ev->kind, from, ev->len);
 }
 
-static void begin_call(choice *k, const ingot_event *ev)
+static void begin_call(const call *c, choice *k, const ingot_event *ev)
 {
     tool_call *more = mem_resize(k->calls, sizeof *more * (size_t)(k->n_calls + 1));
     if (!more) {
@@ -446,7 +446,7 @@ static void begin_call(choice *k, const ingot_event *ev)
     *t = (tool_call){ .name = mem_strndup(ev->text, ev->len) };
     if (!t->name) k->content.failed = E_NOMEM;
     buf_init(&t->arguments, CALL_MAX_OUTPUT);
-    call_make_id(t->id, sizeof t->id, "call_");
+    call_make_id(t->id, sizeof t->id, c->dialect->call_prefix);
     note_part(k, INGOT_TOOL_BEGIN, 0, 0);
 }
 
@@ -455,7 +455,7 @@ static void keep_event(call *c, choice *k, const ingot_event *ev)
     switch (ev->kind) {
     case INGOT_TEXT: keep_text(k, &k->content, ev); break;
     case INGOT_THINKING: keep_text(k, &k->reasoning, ev); break;
-    case INGOT_TOOL_BEGIN: begin_call(k, ev); break;
+    case INGOT_TOOL_BEGIN: begin_call(c, k, ev); break;
     case INGOT_TOOL_ARGUMENTS:
         if (k->n_calls) buf_put(&k->calls[k->n_calls - 1].arguments, ev->text, ev->len);
         break;

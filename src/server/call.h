@@ -32,15 +32,17 @@ typedef struct service {
 } service;
 
 typedef struct dialect {
-    const char *error_event;                /* SSE event name of an error, or NULL: data alone */
     const char *prompt_field, *limit_field; /* named when the context is exceeded */
     const char *schema_field;               /* named when its schema is refused */
+    const char *call_prefix;                /* begins the ids of tool calls */
     /* Reads the body into the call's prompts and sampling; false: e says why. */
     bool (*parse)(call *c, const json_node *body, api_error *e);
     /* Bytes of a stream: its opening, one event, its end. */
     void (*begin)(call *c, buf *out);
     void (*event)(call *c, int prompt, const ingot_event *ev, buf *out);
     void (*end)(call *c, buf *out);
+    /* The end of a stream that failed. */
+    void (*fail)(call *c, const api_error *e, buf *out);
     /* The whole reply as one JSON value. */
     void (*whole)(call *c, buf *out);
     /* The JSON body of an error. */
@@ -60,6 +62,12 @@ typedef struct part {
     int call;              /* which one, for a tool call */
 } part;
 
+/* A place between tokens: the characters before it, and the bytes that the last of them lacks. */
+typedef struct text_place {
+    size_t chars;
+    int owed;
+} text_place;
+
 /* One answer as it grows. */
 typedef struct choice {
     buf content, reasoning;
@@ -72,7 +80,8 @@ typedef struct choice {
     ingot_usage usage;
     part *parts;
     int n_parts;
-    int n_told; /* parts that a stream has begun */
+    int n_told;        /* parts that a stream has begun */
+    text_place place;  /* of the next token in a stream of the old completions */
 } choice;
 
 struct call {

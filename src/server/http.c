@@ -243,13 +243,9 @@ int64_t http_last_put_ns(const http_conn *c)
 /* A request that the framing itself cannot accept; the connection cannot be trusted afterwards. */
 static void refuse(http_conn *c, int code, const char *message)
 {
-    buf body;
-    buf_init(&body, 64 << 10);
-    c->owner->handler.refusal(c->owner->handler.arg, code, message, &body);
     c->close_after = true;
     c->state = CONN_LINGER;
-    http_reply(c, code, NULL, "application/json", buf_view(&body));
-    buf_free(&body);
+    c->owner->handler.refusal(c->owner->handler.arg, c, code, message);
 }
 
 static void refuse_large(http_conn *c)
@@ -302,9 +298,9 @@ static void parse_head(http_conn *c)
         refuse(c, code, fault);
         return;
     }
-    const str connection = http_header(c, "connection");
-    c->close_after = c->request.http10 ? !str_same_word(connection, STR("keep-alive"))
-                                       : str_same_word(connection, STR("close"));
+    c->close_after = httphead_lists(&c->request, "connection", STR("close")) ||
+                     (c->request.http10 &&
+                      !httphead_lists(&c->request, "connection", STR("keep-alive")));
     c->left = c->request.length;
     start_body(c);
 }
@@ -312,10 +308,10 @@ static void parse_head(http_conn *c)
 /* True when a whole head was there. */
 static bool read_head(http_conn *c, struct evbuffer *in)
 {
-    struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL),
+    struct evbuffer_ptr end = evbuffer_search(in, "\n\r\n", 3, NULL),
                         bare = evbuffer_search(in, "\n\n", 2, NULL);
     size_t n = 0;
-    if (end.pos >= 0) n = (size_t)end.pos + 4;
+    if (end.pos >= 0) n = (size_t)end.pos + 3;
     if (bare.pos >= 0 && (end.pos < 0 || bare.pos < end.pos)) n = (size_t)bare.pos + 2;
     if (n > MAX_HEAD || (n == 0 && evbuffer_get_length(in) > MAX_HEAD)) {
         evbuffer_drain(in, evbuffer_get_length(in));
@@ -732,11 +728,17 @@ int http_connections(const http *h)
     return h->n_conns;
 }
 
+void http_release_signals(http *h)
+{
+    for (int i = 0; i < h->n_signals; i++) event_free(h->signals[i].event);
+    h->n_signals = 0;
+}
+
 void http_close(http *h)
 {
     while (h->conns) conn_lost(h->conns);
     if (h->listener) evconnlistener_free(h->listener);
-    for (int i = 0; i < h->n_signals; i++) event_free(h->signals[i].event);
+    http_release_signals(h);
     if (h->tick) event_free(h->tick);
     if (h->posts) event_free(h->posts);
     if (h->wake) event_free(h->wake);

@@ -43,8 +43,9 @@ typedef struct http_handler {
     void (*drained)(void *arg, http_conn *c);
     /* Somebody called http_wake since the last time. */
     void (*woken)(void *arg);
-    /* The framing refuses a request: fills the JSON body for the answer. */
-    void (*refusal)(void *arg, int status, const char *message, buf *body);
+    /* The framing refuses a request, of which it may have read nothing: answered now, with
+     * http_reply. The connection closes. */
+    void (*refusal)(void *arg, http_conn *c, int status, const char *message);
 } http_handler;
 
 /* Listens. */
@@ -64,6 +65,7 @@ void http_wake(http *h);
 status http_every(http *h, int ms, void (*fn)(void *arg), void *arg, error *e);
 /* Calls fn(arg, number) on the loop thread when the process gets that signal. */
 status http_on_signal(http *h, int number, void (*fn)(void *arg, int number), void *arg, error *e);
+void http_release_signals(http *h); /* they do again what they did before; after the loop */
 
 /* ---- the request; strings live until its answer is complete ---- */
 str http_method(const http_conn *c);

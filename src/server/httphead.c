@@ -123,6 +123,21 @@ const char *httphead_parse(httphead *h, str text, int *code)
     return fault;
 }
 
+bool httphead_lists(const httphead *h, const char *name, str word)
+{
+    for (int i = 0; i < h->n_headers; i++) {
+        str rest = h->headers[i].value;
+        if (!str_same_word(h->headers[i].name, str_from(name))) continue;
+        while (rest.len) {
+            const char *comma = memchr(rest.ptr, ',', rest.len);
+            const size_t n = comma ? (size_t)(comma - rest.ptr) : rest.len;
+            if (str_same_word(str_trim(str_sub(rest, 0, n)), word)) return true;
+            rest = str_sub(rest, comma ? n + 1 : n, rest.len);
+        }
+    }
+    return false;
+}
+
 str httphead_find(const httphead *h, const char *name)
 {
     for (int i = 0; i < h->n_headers; i++)

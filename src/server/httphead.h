@@ -23,4 +23,6 @@ typedef struct httphead {
 const char *httphead_parse(httphead *h, str text, int *code);
 /* The first header of that name; ptr NULL when absent. */
 str httphead_find(const httphead *h, const char *name);
+/* A header of that name, whose value is a list, has this word in it. */
+bool httphead_lists(const httphead *h, const char *name, str word);
 #endif

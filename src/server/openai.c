@@ -538,14 +538,93 @@ static void openai_end(call *c, buf *out)
     buf_text(out, "data: [DONE]\n\n");
 }
 
+static void openai_fail(call *c, const api_error *e, buf *out)
+{
+    (void)c;
+    call_event_begin(out, NULL);
+    openai_error(e, out);
+    call_event_end(out);
+    buf_text(out, "data: [DONE]\n\n");
+}
+
 /* ---- the old completions ---- */
 
-/* Parallel lists instead of one list of objects; made from the elements kept for the newer
- * shape. */
-static void write_old_logprobs(jsonw *w, const choice *k, size_t text_offset)
+/* The place after these bytes. One that continues nothing is a character of its own in the text. */
+static void advance(text_place *at, str bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++) {
+        const unsigned char ch = (unsigned char)bytes.ptr[i];
+        const bool continues = (ch & 0xc0) == 0x80;
+        at->chars += !continues || !at->owed;
+        if (!continues) at->owed = (ch >= 0xc0) + (ch >= 0xe0) + (ch >= 0xf0);
+        else if (at->owed) at->owed--;
+    }
+}
+
+/* A token of the lists below. */
+typedef struct old_token {
+    buf bytes, name; /* its text, or the bytes' numbers where they are no whole characters */
+} old_token;
+
+static void old_token_init(old_token *t)
+{
+    buf_init(&t->bytes, CALL_MAX_OUTPUT);
+    buf_init(&t->name, CALL_MAX_OUTPUT);
+}
+
+static void old_token_free(old_token *t)
+{
+    buf_free(&t->bytes);
+    buf_free(&t->name);
+}
+
+static void old_token_read(old_token *t, const json_node *item, jsonw *w)
+{
+    const json_node *list = json_get(item, "bytes");
+    buf_clear(&t->bytes);
+    buf_clear(&t->name);
+    for (size_t i = 0; i < json_len(list); i++) {
+        int64_t byte = 0;
+        json_i64(json_at(list, i), &byte);
+        buf_char(&t->bytes, (char)byte);
+    }
+    const bool whole = str_utf8_valid(buf_view(&t->bytes));
+    if (whole) buf_add(&t->name, buf_view(&t->bytes));
+    else buf_text(&t->name, "bytes:");
+    for (size_t i = 0; !whole && i < t->bytes.len; i++)
+        buf_printf(&t->name, "\\x%02x", (unsigned)(unsigned char)t->bytes.ptr[i]);
+    if (t->bytes.failed || t->name.failed) w->out->failed = E_NOMEM;
+}
+
+static void write_old_pair(jsonw *w, const old_token *t, const json_node *item)
+{
+    jsonw_key_str(w, buf_view(&t->name));
+    jsonw_node(w, json_get(item, "logprob"));
+}
+
+/* The likeliest tokens, and the one that was taken where it is none of them. */
+static void write_old_top(jsonw *w, const json_node *item, const old_token *taken, old_token *t)
+{
+    const json_node *top = json_get(item, "top_logprobs");
+    bool among = false;
+    jsonw_object(w);
+    for (size_t i = 0; i < json_len(top); i++) {
+        old_token_read(t, json_at(top, i), w);
+        among |= str_eq(buf_view(&t->name), buf_view(&taken->name));
+        write_old_pair(w, t, json_at(top, i));
+    }
+    if (!among) write_old_pair(w, taken, item);
+    jsonw_end_object(w);
+}
+
+/* Parallel lists instead of one list of objects; made from the elements kept for the newer shape.
+ * Offsets count characters; *place becomes that of the next token. */
+static void write_old_logprobs(jsonw *w, const choice *k, text_place *place)
 {
     buf list;
+    old_token taken, likely;
     json_doc *doc = NULL;
+    text_place at = *place;
     static const char *const keys[] = { "tokens", "token_logprobs", "top_logprobs", "text_offset" };
     buf_init(&list, CALL_MAX_OUTPUT);
     buf_char(&list, '[');
@@ -556,36 +635,34 @@ static void write_old_logprobs(jsonw *w, const choice *k, size_t text_offset)
         buf_free(&list);
         return;
     }
+    old_token_init(&taken);
+    old_token_init(&likely);
     const json_node *root = json_root(doc);
     jsonw_object(w);
     for (int column = 0; column < 4; column++) {
-        size_t offset = text_offset;
+        at = *place;
         jsonw_member_array(w, keys[column]);
         for (size_t i = 0; i < json_len(root); i++) {
-            const json_node *item = json_at(root, i), *top = json_get(item, "top_logprobs");
-            if (column == 0) jsonw_node(w, json_get(item, "token"));
+            const json_node *item = json_at(root, i);
+            old_token_read(&taken, item, w);
+            if (column == 0) jsonw_str(w, buf_view(&taken.name));
             if (column == 1) jsonw_node(w, json_get(item, "logprob"));
-            if (column == 3) jsonw_u64(w, offset);
-            offset += json_len(json_get(item, "bytes"));
-            if (column != 2) continue;
-            jsonw_object(w);
-            for (size_t j = 0; j < json_len(top); j++) {
-                str name = { 0 };
-                json_str(json_get(json_at(top, j), "token"), &name);
-                jsonw_key_str(w, name);
-                jsonw_node(w, json_get(json_at(top, j), "logprob"));
-            }
-            jsonw_end_object(w);
+            if (column == 2) write_old_top(w, item, &taken, &likely);
+            if (column == 3) jsonw_u64(w, at.chars);
+            advance(&at, buf_view(&taken.bytes));
         }
         jsonw_end_array(w);
     }
     jsonw_end_object(w);
+    *place = at;
+    old_token_free(&taken);
+    old_token_free(&likely);
     json_free(doc);
     buf_free(&list);
 }
 
 static void write_old_choice(const call *c, jsonw *w, int index, str text, const char *finish,
-                             size_t offset)
+                             text_place *place)
 {
     const choice *k = &c->choices[index];
     jsonw_object(w);
@@ -593,7 +670,7 @@ static void write_old_choice(const call *c, jsonw *w, int index, str text, const
     jsonw_member_str(w, "text", text);
     jsonw_member_text(w, "finish_reason", finish);
     jsonw_key(w, "logprobs");
-    if (c->sampling.logprobs) write_old_logprobs(w, k, offset);
+    if (c->sampling.logprobs) write_old_logprobs(w, k, place);
     else jsonw_null(w);
     jsonw_end_object(w);
 }
@@ -604,9 +681,11 @@ static void completion_whole(call *c, buf *out)
     jsonw_init(&w, out);
     write_head(c, &w, "text_completion");
     jsonw_member_array(&w, "choices");
-    for (int i = 0; i < c->n_choices; i++)
+    for (int i = 0; i < c->n_choices; i++) {
+        text_place place = { 0 };
         write_old_choice(c, &w, i, buf_view(&c->choices[i].content),
-                         finish_name(c, c->choices[i].finish), 0);
+                         finish_name(c, c->choices[i].finish), &place);
+    }
     jsonw_end_array(&w);
     write_usage(c, &w);
     write_timings(c, &w);
@@ -634,8 +713,7 @@ static void completion_event(call *c, int prompt, const ingot_event *ev, buf *ou
     jsonw_member_array(&w, "choices");
     const bool last = ev->kind == INGOT_END;
     write_old_choice(c, &w, index, last ? (str){ 0 } : (str){ ev->text, ev->len },
-                     last ? finish_name(c, ev->finish) : NULL,
-                     k->content.len - (last ? 0 : ev->len));
+                     last ? finish_name(c, ev->finish) : NULL, &k->place);
     jsonw_end_array(&w);
     jsonw_end_object(&w);
     call_event_end(out);
@@ -646,10 +724,12 @@ const dialect openai_chat = {
     .prompt_field = "messages",
     .limit_field = "max_tokens",
     .schema_field = "response_format.json_schema.schema",
+    .call_prefix = "call_",
     .parse = parse_chat,
     .begin = chat_begin,
     .event = chat_event,
     .end = openai_end,
+    .fail = openai_fail,
     .whole = chat_whole,
     .error = openai_error,
 };
@@ -660,6 +740,7 @@ const dialect openai_completion = {
     .begin = completion_begin,
     .event = completion_event,
     .end = openai_end,
+    .fail = openai_fail,
     .whole = completion_whole,
     .error = openai_error,
 };

@@ -328,14 +328,20 @@ static void write_text_part(jsonw *w, const part *p, str text)
     jsonw_end_object(w);
 }
 
+static bool is_cut(const choice *k)
+{
+    return k->ended && k->finish == INGOT_FINISH_LENGTH;
+}
+
 /* An item with its content, or as a stream announces it. */
 static void write_item(const call *c, jsonw *w, const choice *k, const part *p, bool full)
 {
     char id[80];
+    const bool cut = is_cut(k) && p == &k->parts[k->n_parts - 1];
     item_id(c, k, p, id);
     jsonw_object(w);
     jsonw_member_text(w, "id", id);
-    jsonw_member_text(w, "status", full ? "completed" : "in_progress");
+    jsonw_member_text(w, "status", !full ? "in_progress" : cut ? "incomplete" : "completed");
     if (p->kind == INGOT_TOOL_BEGIN) {
         jsonw_member_text(w, "type", "function_call");
         jsonw_member_text(w, "call_id", k->calls[p->call].id);
@@ -381,10 +387,10 @@ static void echo(const call *c, jsonw *w, const char *name, str otherwise)
     else jsonw_raw(w, otherwise);
 }
 
-static void write_response(const call *c, jsonw *w, const char *state)
+/* failed: what went wrong, or NULL. */
+static void write_response(const call *c, jsonw *w, const char *state, const api_error *failed)
 {
     const choice *k = &c->choices[0];
-    const bool cut = k->ended && k->finish == INGOT_FINISH_LENGTH;
     jsonw_object(w);
     jsonw_member_text(w, "id", c->id);
     jsonw_member_text(w, "object", "response");
@@ -394,8 +400,16 @@ static void write_response(const call *c, jsonw *w, const char *state)
     jsonw_member_array(w, "output");
     for (int i = 0; k->ended && i < k->n_parts; i++) write_item(c, w, k, &k->parts[i], true);
     jsonw_end_array(w);
-    jsonw_member_text(w, "error", NULL);
-    jsonw_member_raw(w, "incomplete_details", cut ? "{\"reason\":\"max_output_tokens\"}" : "null");
+    if (failed) {
+        jsonw_member_object(w, "error");
+        jsonw_member_text(w, "code", "server_error");
+        jsonw_member_text(w, "message", failed->message);
+        jsonw_end_object(w);
+    } else {
+        jsonw_member_text(w, "error", NULL);
+    }
+    jsonw_member_raw(w, "incomplete_details",
+                     is_cut(k) ? "{\"reason\":\"max_output_tokens\"}" : "null");
     jsonw_member_text(w, "previous_response_id", NULL);
     echo(c, w, "instructions", STR("null"));
     echo(c, w, "max_output_tokens", STR("null"));
@@ -421,14 +435,14 @@ static void write_response(const call *c, jsonw *w, const char *state)
 
 static const char *final_state(const call *c)
 {
-    return c->choices[0].finish == INGOT_FINISH_LENGTH ? "incomplete" : "completed";
+    return is_cut(&c->choices[0]) ? "incomplete" : "completed";
 }
 
 static void responses_whole(call *c, buf *out)
 {
     jsonw w;
     jsonw_init(&w, out);
-    write_response(c, &w, final_state(c));
+    write_response(c, &w, final_state(c), NULL);
 }
 
 /* ---- streams ---- */
@@ -448,12 +462,13 @@ static void close_event(jsonw *w, buf *out)
     call_event_end(out);
 }
 
-static void put_response(call *c, buf *out, const char *name, const char *state)
+static void put_response(call *c, buf *out, const char *name, const char *state,
+                         const api_error *failed)
 {
     jsonw w;
     open_event(c, &w, out, name);
     jsonw_key(&w, "response");
-    write_response(c, &w, state);
+    write_response(c, &w, state, failed);
     close_event(&w, out);
 }
 
@@ -534,8 +549,8 @@ static void start_item(call *c, buf *out)
 
 static void responses_begin(call *c, buf *out)
 {
-    put_response(c, out, "response.created", "in_progress");
-    put_response(c, out, "response.in_progress", "in_progress");
+    put_response(c, out, "response.created", "in_progress", NULL);
+    put_response(c, out, "response.in_progress", "in_progress", NULL);
 }
 
 static void responses_event(call *c, int prompt, const ingot_event *ev, buf *out)
@@ -562,19 +577,25 @@ static void responses_event(call *c, int prompt, const ingot_event *ev, buf *out
 
 static void responses_end(call *c, buf *out)
 {
-    const bool cut = c->choices[0].finish == INGOT_FINISH_LENGTH;
-    put_response(c, out, cut ? "response.incomplete" : "response.completed", final_state(c));
+    put_response(c, out, is_cut(&c->choices[0]) ? "response.incomplete" : "response.completed",
+                 final_state(c), NULL);
+}
+
+static void responses_fail(call *c, const api_error *e, buf *out)
+{
+    put_response(c, out, "response.failed", "failed", e);
 }
 
 const dialect responses_dialect = {
-    .error_event = "error",
     .prompt_field = "input",
     .limit_field = "max_output_tokens",
+    .call_prefix = "call_",
     .schema_field = "text.format.schema",
     .parse = parse_request,
     .begin = responses_begin,
     .event = responses_event,
     .end = responses_end,
+    .fail = responses_fail,
     .whole = responses_whole,
     .error = openai_error,
 };

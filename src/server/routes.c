@@ -21,11 +21,34 @@ static bool get_models(const service *s, str path, buf *out, api_error *e)
     return true;
 }
 
+static int hex_digit(char ch)
+{
+    const char *digits = "0123456789abcdef", *at = strchr(digits, ch >= 'A' ? ch | 32 : ch);
+    return ch && at ? (int)(at - digits) : -1;
+}
+
+/* `escaped` stands for `text`, once its %XX are decoded. */
+static bool stands_for(str escaped, str text)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < escaped.len; i++, n++) {
+        char ch = escaped.ptr[i];
+        if (ch == '%' && escaped.len - i > 2) {
+            const int high = hex_digit(escaped.ptr[i + 1]), low = hex_digit(escaped.ptr[i + 2]);
+            if (high < 0 || low < 0) return false;
+            ch = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (n == text.len || text.ptr[n] != ch) return false;
+    }
+    return n == text.len;
+}
+
 static bool get_model(const service *s, str path, buf *out, api_error *e)
 {
     const size_t at = str_find(path, STR("/models/"));
     const str name = str_sub(path, at + 8, path.len);
-    if (str_eq(name, str_from(s->name))) {
+    if (stands_for(name, str_from(s->name))) {
         openai_model(s, out);
         return true;
     }

@@ -71,7 +71,7 @@ typedef struct server {
     status load_status;
     error load_error;
     exchange *first;
-    int n_exchanges, n_signals;
+    int n_exchanges, n_signals, last_signal;
     int64_t drain_until_ns;
 } server;
 
@@ -177,10 +177,7 @@ static void fail_stream(exchange *x, const api_error *e)
     log_line(LOG_ERROR, "request %s: %s", x->request_id, e->message);
     count(x, OUTCOME_FAILED);
     buf_clear(&x->out);
-    call_event_begin(&x->out, d->error_event);
-    d->error(e, &x->out);
-    call_event_end(&x->out);
-    if (!d->error_event) buf_text(&x->out, "data: [DONE]\n\n");
+    d->fail(x->c, e, &x->out);
     if (!x->out.failed) http_put(x->conn, buf_view(&x->out));
     http_end_close(x->conn);
     exchange_free(x);
@@ -456,15 +453,15 @@ static int on_head(void *arg, http_conn *c)
     return auth_check(&s->auth, c, r->open);
 }
 
-static void on_request(void *arg, http_conn *c)
+/* NULL: it is answered, for want of memory. */
+static exchange *exchange_new(server *s, http_conn *c)
 {
-    server *s = arg;
     exchange *x = mem_zalloc(sizeof *x);
     if (!x) {
         http_reply(
             c, 503, NULL, "application/json",
             STR("{\"error\":{\"message\":\"out of memory\",\"type\":\"unavailable_error\"}}"));
-        return;
+        return NULL;
     }
     x->s = s;
     x->conn = c;
@@ -478,7 +475,13 @@ static void on_request(void *arg, http_conn *c)
     call_make_id(x->request_id, sizeof x->request_id, "req_");
     auth_cors(&s->auth, c, x->cors, sizeof x->cors);
     http_set_user(c, x);
-    dispatch(x);
+    return x;
+}
+
+static void on_request(void *arg, http_conn *c)
+{
+    exchange *x = exchange_new(arg, c);
+    if (x) dispatch(x);
 }
 
 static void on_gone(void *arg, http_conn *c)
@@ -502,13 +505,12 @@ static void on_drained(void *arg, http_conn *c)
     if (x && x->c && x->streaming) pump(x);
 }
 
-static void on_refusal(void *arg, int status_code, const char *message, buf *body)
+static void on_refusal(void *arg, http_conn *c, int status_code, const char *message)
 {
-    (void)arg;
-    api_error e = { .status = status_code,
-                    .type = status_code == 503 ? "unavailable_error" : "invalid_request_error" };
-    snprintf(e.message, sizeof e.message, "%s", message);
-    openai_error(&e, body);
+    exchange *x = exchange_new(arg, c);
+    if (x)
+        reply_simple(x, status_code,
+                     status_code == 503 ? "unavailable_error" : "invalid_request_error", message);
 }
 
 /* ---- time ---- */
@@ -567,7 +569,7 @@ static void on_tick(void *arg)
 static void on_stop_signal(void *arg, int number)
 {
     server *s = arg;
-    (void)number;
+    s->last_signal = number;
     if (s->n_signals++ > 0) {
         http_stop(s->h);
         return;
@@ -715,7 +717,11 @@ status server_run(const server_options *o, error *e)
 {
     server s = { .o = o };
     status st = start(&s, e);
-    if (st == OK) http_run(s.h);
+    if (st == OK) {
+        http_run(s.h);
+        http_release_signals(s.h); /* one that comes now does not wait for what stop() waits for */
+        if (s.n_signals > 1 && s.loading) raise(s.last_signal);
+    }
     stop(&s); /* waits for the loader, whose result is this thread's only then */
     if (st == OK && s.load_status) st = error_set(e, s.load_status, "%s", s.load_error.text);
     return st;

@@ -79,6 +79,30 @@ class Framing(harness.Case):
             self.assertEqual(s.reply().status, 200)
         self.assertEqual(self.one(HEAD + "Expect: tea\r\nContent-Length: 2\r\n\r\n{}"), 417)
 
+    def test_close_may_stand_among_others(self):
+        with harness.Raw(self.server) as s:
+            s.send("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: TE, close\r\n\r\n")
+            self.assertEqual(s.reply().headers["connection"], "close")
+            self.assertTrue(s.closed())
+
+    def test_line_ends_of_both_kinds(self):
+        for head in ("GET /live HTTP/1.1\nHost: localhost\n\n", "GET /live HTTP/1.1\nHost: localhost\n\r\n",
+                     "GET /live HTTP/1.1\r\nHost: localhost\r\n\n"):
+            self.assertEqual(self.one(head), 200, repr(head))
+
+    def test_a_refused_frame_is_answered_like_others(self):
+        for path, lines, status, kind in (("/v1/messages", f"Content-Length: {1 << 21}\r\n", 413, "request_too_large"),
+                                          ("/v1/messages", "", 411, "invalid_request_error"),
+                                          (harness.CHAT, f"Content-Length: {1 << 21}\r\n", 413, "invalid_request_error")):
+            with harness.Raw(self.server) as s:
+                s.send(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:1\r\n{lines}\r\n")
+                r = s.reply()
+                self.assertEqual((r.status, r.json["error"]["type"]), (status, kind))
+                self.assertEqual(r.json.get("type"), "error" if path == "/v1/messages" else None)
+                self.assertEqual(r.headers["access-control-allow-origin"], "http://localhost:1")
+                self.assertRegex(r.headers["x-request-id"], "^req_")
+                self.assertTrue(s.closed())
+
     def test_http10_closes(self):
         with harness.Raw(self.server) as s:
             s.send("GET /health HTTP/1.0\r\n\r\n")
@@ -258,6 +282,9 @@ class Access(unittest.TestCase):
         for size in ("0", "1023"):
             self.assertIn(f"--max-body: found {size}, want at least 1024 bytes", self.refused("--max-body", size))
 
+    def test_an_empty_key_is_refused(self):
+        self.assertIn("--api-key: found an empty key", self.refused("--api-key", ""))
+
     def test_beyond_loopback_wants_a_key(self):
         self.assertIn("--no-auth", self.refused("--host", "0.0.0.0"))
         with harness.Server("--host", "0.0.0.0", "--no-auth", wait=False) as s:
@@ -275,7 +302,8 @@ class Access(unittest.TestCase):
                     r = s.get(path, headers)
                     self.assertEqual((r.status, r.json["error"]["type"]), (401, "authentication_error"), (path, headers))
                 self.assertEqual(s.post(harness.CHAT, BODY, headers).status, 401)
-            for headers in ({"Authorization": "Bearer sk-one"}, {"x-api-key": "sk-one"}, {"Authorization": "bearer sk-one"}):
+            for headers in ({"Authorization": "Bearer sk-one"}, {"x-api-key": "sk-one"}, {"Authorization": "bearer sk-one"},
+                            {"Authorization": "Bearer sk-one", "x-api-key": "other"}, {"Authorization": "Bearer other", "x-api-key": "sk-one"}):
                 self.assertEqual(s.get("/v1/models", headers).status, 200, headers)
             self.assertEqual(s.call("OPTIONS", harness.CHAT, headers={"Origin": "http://localhost:1"}).status, 204)
             with harness.Raw(s) as c:  # a body that nobody may send is not read, and the connection goes on or ends
@@ -306,6 +334,12 @@ class Access(unittest.TestCase):
             with open(path, "w", encoding="ascii") as f:
                 f.write("# none\n")
             self.assertIn("no key", self.refused("--api-key-file", path))
+
+    def test_a_model_whose_name_is_escaped(self):
+        with harness.Server("--model-name", "own/king é") as s:
+            for path, status in (("own/king%20%c3%A9", 200), ("own%2Fking%20%C3%A9", 200), ("own/king", 404), ("own/king%20%C3%A9x", 404),
+                                 ("own/king%2", 404), ("own/king%zz", 404), ("%", 404)):
+                self.assertEqual(s.get(f"/v1/models/{path}").status, status, path)
 
     def test_key_of_the_environment(self):
         with harness.Server(env={"INGOT_API_KEY": "of-env"}, wait=False) as s:

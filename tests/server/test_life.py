@@ -2,6 +2,7 @@
 import concurrent.futures
 import itertools
 import json
+import os
 import re
 import shutil
 import signal
@@ -333,15 +334,19 @@ class Ending(unittest.TestCase):
     def test_drain_ends_what_takes_too_long(self):
         with harness.Server("--drain", "1", *SLOW_KERNELS) as s:
             stream = long_stream(s)
-            whole = harness.Raw(s)
+            whole, named = harness.Raw(s), harness.Raw(s)
             whole.post(CHAT, {**STORY, "max_tokens": 3500})
-            self.assertTrue(s.until(lambda: s.metric("ingot_requests_running") == 2))
+            named.post("/v1/responses", {"input": "Tell a long story.", "logit_bias": STORY["logit_bias"], "max_output_tokens": 3500, "stream": True})
+            self.assertTrue(s.until(lambda: s.metric("ingot_requests_running") == 3))
             self.assertEqual(s.stop(), 0)
             self.assertTrue(stream.closed())
             self.assertIn(b"the server is stopping", stream.pending)
             self.assertEqual(whole.reply().status, 503)
-            stream.close()
-            whole.close()
+            last = harness.Event(named.reply().body.decode().rstrip("\r\n").rsplit("\n\n", 1)[-1].split("\r\n")[-1], 0)
+            self.assertEqual((last.name, last.json["response"]["status"]), ("response.failed", "failed"))
+            self.assertEqual(last.json["response"]["error"], {"code": "server_error", "message": "the server is stopping"})
+            for s in (stream, whole, named):
+                s.close()
 
     def test_a_second_signal_ends_at_once(self):
         with harness.Server() as s:
@@ -352,6 +357,23 @@ class Ending(unittest.TestCase):
             s.stop(signal.SIGINT)
             self.assertLess(time.monotonic() - begun, 3 * harness.SLOW)
             stream.close()
+
+    def test_a_second_signal_ends_a_load_at_once(self):
+        for pause in (0, 1):  # while the loop runs, and when it has ended
+            with tempfile.TemporaryDirectory() as folder:
+                shutil.copytree(f"{harness.NUGGET}/king", folder, dirs_exist_ok=True)
+                os.remove(f"{folder}/config.json")
+                os.mkfifo(f"{folder}/config.json")  # nobody writes: it loads for ever
+                s = harness.Server("--king", folder, "--no-drafter", drafter=False, wait=False)
+                self.assertEqual(s.get("/health").status, 503)
+                s.process.send_signal(signal.SIGTERM)
+                self.assertTrue(s.until(lambda: b"draining" in s.get("/health").body) if pause == 0 else not time.sleep(pause))
+                s.process.send_signal(signal.SIGTERM)
+                try:
+                    self.assertEqual(s.process.wait(5 * harness.SLOW), -signal.SIGTERM)
+                finally:
+                    s.process.kill()
+                    s.stop()
 
     def test_a_model_that_is_not_there(self):
         with self.assertRaises(RuntimeError) as e:

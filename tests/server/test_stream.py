@@ -301,6 +301,48 @@ class Streams(harness.Case):
                 self.assertEqual(c["text"][offset:offset + len(token)], token)
             self.assertEqual(len(l["top_logprobs"][0]), 2)
 
+    def test_old_logprobs_name_bytes_and_what_was_taken(self):
+        def unique(pairs):
+            self.assertEqual(len(dict(pairs)), len(pairs), pairs)
+            return dict(pairs)
+        soup = {k: v for k, v in self.bytes_soup().items() if k != "reasoning_effort"}
+        for fields in (soup, {"temperature": 2, "max_tokens": 40, "top_k": 0, "top_p": 1}):
+            body = {"prompt": "Once upon", "seed": 5, "logprobs": 1, **fields}
+            whole = json.loads(self.server.post(COMPLETIONS, body).body, object_pairs_hook=unique)["choices"][0]
+            l = whole["logprobs"]
+            for token, top, logprob in zip(l["tokens"], l["top_logprobs"], l["token_logprobs"]):
+                self.assertEqual(top[token], logprob)
+                self.assertLessEqual(len(top), 2)
+            self.assertEqual({len(top) for top in l["top_logprobs"]}, {1, 2})  # what was taken is the likeliest, or is not
+            for offset, token in zip(l["text_offset"], l["tokens"]):
+                self.assertTrue(token.startswith("bytes:\\x") or whole["text"][offset:offset + len(token)] == token, (offset, token))
+            self.assertGreater(len(whole["text"].encode()), len(whole["text"]))  # characters are not bytes here
+            offsets = [o for e in self.server.stream(COMPLETIONS, body) if e.data != "[DONE]" and e.json["choices"][0]["logprobs"]
+                       for o in e.json["choices"][0]["logprobs"]["text_offset"]]
+            self.assertEqual(offsets, l["text_offset"])
+
+    def test_a_cut_item_is_incomplete(self):
+        body = {"input": ASK, "max_output_tokens": 3, "temperature": 0}
+        whole = self.server.post("/v1/responses", body).json
+        self.assertEqual((whole["status"], [o["status"] for o in whole["output"]]), ("incomplete", ["incomplete"]))
+        done = [e.json["item"] for e in self.server.stream("/v1/responses", body) if e.name == "response.output_item.done"]
+        self.assertEqual([i["status"] for i in done], ["incomplete"])
+
+    def test_calls_have_the_ids_of_their_api(self):
+        tool = {"name": "get_weather", "input_schema": TOOL["function"]["parameters"]}
+        body = {"messages": [{"role": "user", "content": "What is the weather in Paris?"}], "tools": [tool], "tool_choice": {"type": "any"},
+                "max_tokens": 200, "temperature": 0}
+        self.assertRegex(self.server.post("/v1/messages", body).json["content"][-1]["id"], "^toolu_[0-9a-f]+$")
+        chat = self.server.chat("What is the weather in Paris?", tools=[TOOL], tool_choice="required", max_tokens=200).json
+        self.assertRegex(chat["choices"][0]["message"]["tool_calls"][0]["id"], "^call_[0-9a-f]+$")
+
+    def test_an_answer_that_is_begun_is_refused(self):
+        turns = [{"role": "user", "content": ASK}, {"role": "assistant", "content": "It is"}]
+        for path in ("/v1/messages", "/v1/messages/count_tokens"):
+            r = self.server.post(path, {"messages": turns, "max_tokens": 5})
+            self.assertEqual(r.status, 400)
+            self.assertIn("messages.1: the last message is the assistant's", r.json["error"]["message"])
+
     def test_tool_calls_stream_as_they_are(self):
         whole, joined = self.both("What is the weather in Paris?", tools=[TOOL], reasoning_effort="none", max_tokens=80)
         message = whole["choices"][0]["message"]

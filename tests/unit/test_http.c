@@ -47,11 +47,10 @@ static void ignore_wake(void *arg)
     (void)arg;
 }
 
-static void say(void *arg, int status_code, const char *message, buf *body)
+static void say(void *arg, http_conn *c, int status_code, const char *message)
 {
     (void)arg;
-    (void)status_code;
-    buf_text(body, message);
+    http_reply(c, status_code, NULL, "text/plain", str_from(message));
 }
 
 static void *loop(void *arg)

@@ -19,6 +19,20 @@ TEST(httphead_takes_a_head_apart)
     EXPECT(h.http10 && h.is_head && !h.has_length);
 }
 
+TEST(httphead_reads_lists)
+{
+    httphead h;
+    int code;
+    const str text = STR("GET / HTTP/1.1\r\nHost: x\r\nConnection: TE,  Close\r\n"
+                         "Connection: \r\nconnection: ,keep-alive\r\n\r\n");
+    EXPECT(httphead_parse(&h, text, &code) == NULL);
+    EXPECT(httphead_lists(&h, "connection", STR("te")));
+    EXPECT(httphead_lists(&h, "connection", STR("close")));
+    EXPECT(httphead_lists(&h, "connection", STR("keep-alive")));
+    EXPECT(!httphead_lists(&h, "connection", STR("keep")));
+    EXPECT(!httphead_lists(&h, "host", STR("close")));
+}
+
 TEST(httphead_refuses_what_two_readers_could_read_differently)
 {
     static const struct {
