@@ -223,11 +223,13 @@ static status converse(conversation *c, error *e)
             read_block(c, words.ptr + (text.ptr - words.ptr) + 3, &block);
             text = buf_view(&block);
         }
-        interrupt_clear();
-        s = text.ptr[0] == '/' && text.ptr != block.ptr
-                ? command(c, words.ptr + (text.ptr - words.ptr), &quit, e)
-                : turn(c, text, e);
-        if (s == E_CANCELLED && !c->in.terminal) break;
+        if (c->in.terminal) interrupt_forget_ctrl_c();
+        if (memchr(text.ptr, '\0', text.len))
+            s = error_set(e, E_FORMAT, "stdin: found a NUL byte, want text");
+        else if (text.ptr[0] == '/' && text.ptr != block.ptr)
+            s = command(c, words.ptr + (text.ptr - words.ptr), &quit, e);
+        else s = turn(c, text, e);
+        if (s == E_CANCELLED && !(c->in.terminal && interrupt_forget_ctrl_c())) break;
         if (s && s != E_CANCELLED) {
             const int code = command_fail(e);
             if (s == E_LIMIT) fputs("hint: /reset forgets the conversation\n", stderr);
@@ -236,7 +238,7 @@ static status converse(conversation *c, error *e)
     }
     buf_free(&words);
     buf_free(&block);
-    return s == E_CANCELLED && !c->in.terminal ? s : OK;
+    return interrupt_seen() ? error_set(e, E_CANCELLED, "interrupted") : OK;
 }
 
 static status run(void *arg, error *e)

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/cmd.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/locate.h"
 #include "cli/setup.h"
 #include "tools/inspect.h"
@@ -84,6 +85,7 @@ static status inspect_afar(inspection *i, error *e)
     if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
         return error_set(e, E_IO, "%s: cannot be created", folder);
     hub_options o = { .offline = i->base.offline };
+    interrupt_catch(); /* the folder goes again, whatever happens */
     locate_hub_options(&o, &i->base.bar);
     status s = hub_preview(i->folder, &o, folder, e);
     if (s == OK) s = report(i, &(inspect_subject){ .folder = folder, .id = i->folder }, e);

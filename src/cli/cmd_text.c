@@ -40,11 +40,11 @@ static status run_case(setup *s, text_case *fn, str text, int number, buf *out, 
     char name[32];
     error inner;
     snprintf(name, sizeof name, "stdin line %d", number);
-    TRY(json_parse(&doc, text, JSON_KEEP_BIGINT, name, e));
+    status st = json_parse(&doc, text, JSON_KEEP_BIGINT, name, &inner);
     buf_clear(out);
     jsonw_init(&w, out);
     jsonw_object(&w);
-    status st = fn(s, json_root(doc), &w, &inner);
+    if (st == OK) st = fn(s, json_root(doc), &w, &inner);
     if (st) {
         buf_clear(out);
         jsonw_init(&w, out);
@@ -123,12 +123,10 @@ static status special_of(const char *name, ingot_special *out, error *e)
     return OK;
 }
 
-static status write_ids(setup *s, str text, const char *special, jsonw *w, error *e)
+static status write_ids(setup *s, str text, ingot_special mode, jsonw *w, error *e)
 {
-    ingot_special mode = INGOT_SPECIAL_ALL;
     ingot_tokens ids;
     ingot_error ie;
-    TRY(special_of(special, &mode, e));
     TRY(command_status(ingot_tokenize(s->model, text.ptr, text.len, mode, &ids, &ie), &ie, e));
     jsonw_i32s(w, ids.ids, ids.len);
     ingot_tokens_free(&ids);
@@ -141,9 +139,11 @@ static status tokenize_case(setup *s, const json_node *in, jsonw *w, error *e)
     if (!json_str(json_get(in, "text"), &text))
         return no_member("text", json_get(in, "text"), "a string", e);
     const char *special;
+    ingot_special mode = INGOT_SPECIAL_ALL;
     TRY(optional_text(in, "special", &special, e));
+    TRY(special_of(special, &mode, e));
     jsonw_key(w, "ids");
-    return write_ids(s, text, special, w, e);
+    return write_ids(s, text, mode, w, e);
 }
 
 static status tokenize_once(setup *s, void *special, error *e)
@@ -152,18 +152,22 @@ static status tokenize_once(setup *s, void *special, error *e)
     size_t len;
     buf out;
     jsonw w;
+    ingot_special mode = INGOT_SPECIAL_ALL;
+    TRY(special_of(*(const char **)special, &mode, e));
     TRY(argument_text("-", MOST_INPUT, &text, &len, e));
     if (s->json) {
         result r;
         result_begin(&r);
         jsonw_key(&r.w, "ids");
-        const status done = write_ids(s, (str){ text, len }, *(const char **)special, &r.w, e);
+        status done = write_ids(s, (str){ text, len }, mode, &r.w, e);
+        if (done == E_ARG) done = command_blame("", "stdin", e);
         mem_free(text);
         return result_end(&r, done, e);
     }
     buf_init(&out, MOST_INPUT);
     jsonw_init(&w, &out);
-    status st = write_ids(s, (str){ text, len }, *(const char **)special, &w, e);
+    status st = write_ids(s, (str){ text, len }, mode, &w, e);
+    if (st == E_ARG) st = command_blame("", "stdin", e);
     buf_char(&out, '\n');
     if (st == OK) st = buf_status(&out, "result", e);
     if (st == OK) fwrite(out.ptr, 1, out.len, stdout);
@@ -294,6 +298,7 @@ static status detokenize_once(setup *s, void *hide, error *e)
         const bool hidden = *(bool *)hide && ingot_token_special(s->model, ids.ids[i]);
         if (!hidden) fwrite(bytes, 1, n, stdout);
     }
+    if (st == E_ARG) st = command_blame("", "stdin", e);
     mem_free(ids.ids);
     if (doc) json_free(doc);
     mem_free(text);
@@ -436,6 +441,9 @@ static status render_once(setup *s, void *arg, error *e)
         if (st) st = command_blame("messages", r->messages, e);
         if (st) st = command_blame("tools", r->tools, e);
         if (st) st = blame_template(r->template_path, e);
+        /* what is left is said by the template itself, or about an option */
+        if (st == E_ARG && !str_starts(str_from(e->text), STR("reasoning_effort")))
+            st = command_blame("", r->messages, e);
     }
     if (st == OK && s->json) {
         result out;
@@ -606,6 +614,7 @@ static status split_case(setup *s, const json_node *in, jsonw *w, error *e)
 static status split_once(setup *s, void *arg, error *e)
 {
     split how = *(split *)arg;
+    const char *tools_path = how.tools;
     char *text = NULL, *tools = NULL;
     size_t len = 0, tools_len;
     result out;
@@ -614,6 +623,7 @@ static status split_once(setup *s, void *arg, error *e)
     how.tools = tools;
     result_begin(&out);
     if (st == OK) st = write_split(s, &how, (str){ text, len }, NULL, &out.w, e);
+    if (st) st = command_blame("tools", tools_path, e);
     st = result_end(&out, st, e);
     mem_free(text);
     mem_free(tools);

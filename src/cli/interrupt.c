@@ -34,7 +34,9 @@ bool interrupt_seen(void)
     return interrupted != 0;
 }
 
-void interrupt_clear(void)
+bool interrupt_forget_ctrl_c(void)
 {
+    if (interrupted != SIGINT) return false;
     interrupted = 0;
+    return true;
 }

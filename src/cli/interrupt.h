@@ -1,4 +1,5 @@
-/* interrupt.h - Ctrl-C: the first one is remembered, a second one ends the process. */
+/* interrupt.h - SIGINT (Ctrl-C) and SIGTERM: the first one is remembered, a second one ends the
+ * process. */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 #include <stdbool.h>
@@ -6,5 +7,6 @@
 void interrupt_catch(void);
 bool interrupt_seen(void);
 void interrupt_release(void); /* the first one ends the process again */
-void interrupt_clear(void);
+/* Forgets a Ctrl-C, not a SIGTERM; true when there was one. */
+bool interrupt_forget_ctrl_c(void);
 #endif

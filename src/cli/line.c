@@ -28,8 +28,7 @@ static bool edited(const char *prompt, buf *out)
 {
     char *text;
     while (!(text = readline(prompt))) {
-        if (!interrupt_seen()) return false;
-        interrupt_clear(); /* Ctrl-C drops the line, not the conversation */
+        if (!interrupt_forget_ctrl_c()) return false;
         putchar('\n');
     }
     if (*text) add_history(text);
@@ -41,16 +40,11 @@ static bool edited(const char *prompt, buf *out)
 
 static bool plain(buf *out)
 {
-    char piece[4096];
-    bool any = false;
-    while (fgets(piece, sizeof piece, stdin)) {
-        any = true;
-        buf_text(out, piece);
-        if (out->len && out->ptr[out->len - 1] == '\n') break;
-    }
-    while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '\r'))
-        out->ptr[--out->len] = '\0';
-    return any;
+    int ch;
+    while ((ch = getc(stdin)) != EOF && ch != '\n') buf_char(out, (char)ch);
+    if (ch == EOF && (out->len == 0 || interrupt_seen())) return false;
+    while (out->len && out->ptr[out->len - 1] == '\r') out->ptr[--out->len] = '\0';
+    return true;
 }
 
 bool line_read(line *l, const char *prompt, buf *out)

@@ -9,7 +9,8 @@ typedef struct line {
 } line;
 
 void line_open(line *l);
-/* Replaces *out by the next line without its end; false at the end of input. The prompt is shown on
- * terminals only. */
+/* Replaces *out by the next line, which may hold NUL bytes, without its end; false at the end of
+ * input or when interrupted, but for Ctrl-C where lines are edited, which drops the line. The
+ * prompt is shown on terminals only. */
 bool line_read(line *l, const char *prompt, buf *out);
 #endif

@@ -80,8 +80,8 @@ typedef struct choice {
     ingot_usage usage;
     part *parts;
     int n_parts;
-    int n_told;        /* parts that a stream has begun */
-    text_place place;  /* of the next token in a stream of the old completions */
+    int n_told;       /* parts that a stream has begun */
+    text_place place; /* of the next token in a stream of the old completions */
 } choice;
 
 struct call {

@@ -298,9 +298,9 @@ static void parse_head(http_conn *c)
         refuse(c, code, fault);
         return;
     }
-    c->close_after = httphead_lists(&c->request, "connection", STR("close")) ||
-                     (c->request.http10 &&
-                      !httphead_lists(&c->request, "connection", STR("keep-alive")));
+    c->close_after =
+        httphead_lists(&c->request, "connection", STR("close")) ||
+        (c->request.http10 && !httphead_lists(&c->request, "connection", STR("keep-alive")));
     c->left = c->request.length;
     start_body(c);
 }

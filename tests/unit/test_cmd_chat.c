@@ -3,6 +3,10 @@
 
 #include "base/json.h"
 #include "packkit.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include "program.h"
 
 TEST(chat_answers_a_prompt_a_line)
@@ -88,4 +92,69 @@ TEST(a_turn_that_breaks_leaves_no_trace)
     read_back("got", out, sizeof out);
     EXPECT_STR(out, want);
     kit_free(&k);
+}
+
+/* Idle at its prompt, which is no end of the conversation. */
+TEST(chat_that_is_told_to_end_was_interrupted)
+{
+    EXPECT_INT(system("mkfifo in; " TEST_PROGRAM " chat --quiet" KING " <in 2>said & exec 3>in;"
+                      "echo /save done.json >&3; until [ -s done.json ]; do sleep 0.05; done;"
+                      "sleep 0.2; kill -TERM $!; wait $!; [ $? = 130 ]"),
+               0);
+    read_back("said", err, sizeof err);
+    EXPECT_STR(err, "ingot: interrupted\n");
+}
+
+/* The master's side of a new terminal; the program is started on the other. */
+static int chat_on_terminal(pid_t *pid)
+{
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) skip("no terminals here");
+    *pid = fork();
+    if (*pid == 0) {
+        setsid();
+        const int slave = open(ptsname(master), O_RDWR);
+        ioctl(slave, TIOCSCTTY, 0);
+        for (int fd = 0; fd < 3; fd++) dup2(slave, fd);
+        setenv("TERM", "dumb", 1);
+        execl(TEST_PROGRAM, "ingot", "chat", "--quiet", "--king", NUGGET "king", (char *)NULL);
+        _exit(127);
+    }
+    return master;
+}
+
+/* Reads until the prompt stands there; false when a minute passes, or at the end. */
+static bool prompted(int terminal)
+{
+    char last = '\0', ch;
+    for (struct pollfd p = { .fd = terminal, .events = POLLIN };;) {
+        if (poll(&p, 1, 60000) != 1 || read(terminal, &ch, 1) != 1) return false;
+        if (last == '>' && ch == ' ') return true;
+        last = ch;
+    }
+}
+
+TEST(chat_on_a_terminal_ends_when_told_to)
+{
+    pid_t pid;
+    int code;
+    const int terminal = chat_on_terminal(&pid);
+    EXPECT(prompted(terminal));
+    usleep(300000); /* until it reads */
+    kill(pid, SIGTERM);
+    for (int i = 0; waitpid(pid, &code, WNOHANG) == 0; i++) {
+        if (i == 1000) kill(pid, SIGKILL);
+        usleep(10000);
+    }
+    EXPECT(WIFEXITED(code) && WEXITSTATUS(code) == 130);
+    close(terminal);
+}
+
+TEST(a_line_may_not_hold_a_nul)
+{
+    EXPECT_INT(system("printf 'a\\0b\\n/save nul.json\\n' > turns"), 0);
+    EXPECT_INT(run("chat --quiet" KING " < turns"), 1);
+    EXPECT_STR(err, "ingot: stdin: found a NUL byte, want text\n");
+    read_back("nul.json", out, sizeof out);
+    EXPECT_STR(out, "[]");
 }

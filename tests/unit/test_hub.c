@@ -1,6 +1,9 @@
 /* Downloads from a hub that misbehaves (tests/hub/server.py, loopback only). */
+#include <arpa/inet.h>
 #include <glob.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -404,6 +407,38 @@ TEST(R097_an_id_is_as_good_as_a_path)
     EXPECT_INT(shell("%s inspect good/tiny --verify --offline > %s", TEST_PROGRAM, out), 0);
     EXPECT_INT(shell("%s inspect good/none --offline > %s 2>&1", TEST_PROGRAM, out), 1);
     stop_server(&f);
+}
+
+/* A hub that takes the question and says nothing. */
+TEST(an_interrupted_inspection_leaves_no_folder)
+{
+    const kit k = kit_new(NULL);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof at;
+    char url[64], folders[512];
+    glob_t found;
+    int code;
+    EXPECT(bind(fd, (struct sockaddr *)&at, n) == 0 && listen(fd, 8) == 0 &&
+           getsockname(fd, (struct sockaddr *)&at, &n) == 0);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/", ntohs(at.sin_port));
+    snprintf(folders, sizeof folders, "%s/ingot-inspect-*", k.folder);
+    setenv("HF_ENDPOINT", url, 1);
+    setenv("HF_HOME", k.folder, 1);
+    setenv("TMPDIR", k.folder, 1);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        execl(TEST_PROGRAM, "ingot", "inspect", "some/model", "--quiet", (char *)NULL);
+        _exit(127);
+    }
+    for (int i = 0; i < 3000 && glob(folders, 0, NULL, &found) != 0; i++) usleep(10000);
+    usleep(100000);
+    kill(pid, SIGINT);
+    EXPECT_INT(waitpid(pid, &code, 0), pid);
+    EXPECT(WIFEXITED(code) && WEXITSTATUS(code) == 130);
+    EXPECT_INT(glob(folders, 0, NULL, &found), GLOB_NOMATCH);
+    close(fd);
+    kit_free(&k);
 }
 
 /* Bytes on disk of a download that is not whole yet; 0: there is none. */

@@ -49,7 +49,7 @@ TEST(options_that_contradict_each_other)
     expect_refusal("inspect " NUGGET "king --verify --drafter " NUGGET "king", 3, "want a drafter");
     expect_refusal("inspect " NUGGET "king --drafter " NUGGET "drafter-q8", 2, "--verify");
     expect_refusal("synth " TEST_ROOT "/tests --shape king-27b", 2, "want a new or empty folder");
-    expect_refusal("detokenize --quiet" KING " <<'X'\n[\"a\"]\nX\n", 2, "want a token id");
+    expect_refusal("detokenize --quiet" KING " <<'X'\n[\"a\"]\nX\n", 1, "want a token id");
 }
 
 /* Who reads no more has seen enough: the program ends as any other filter does, without a word. */
@@ -119,6 +119,53 @@ TEST(bad_input_files_are_named)
                1);
     EXPECT(strstr(err, "ingot: ingot-test-bad.json: line 1"));
     unlink("ingot-test-bad.json");
+}
+
+/* What comes on stdin or from a file is no fault of the command line, which is told by exit 2. */
+TEST(bad_data_is_no_wrong_command_line)
+{
+    EXPECT_INT(run("tokenize --quiet --special no" KING " < /dev/null"), 2);
+    EXPECT_INT(system("printf '\\377' > ingot-test-bytes"), 0);
+    EXPECT_INT(run("tokenize --quiet" KING " < ingot-test-bytes"), 1);
+    EXPECT(strncmp(err, "ingot: stdin: ", 14) == 0);
+    EXPECT_INT(run("tokenize --json --quiet" KING " < ingot-test-bytes"), 1);
+    static const char *const ids[] = { "[\"a\"]", "{}", "[" };
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        char arguments[512];
+        snprintf(arguments, sizeof arguments, "detokenize --quiet" KING " <<'X'\n%s\nX\n", ids[i]);
+        EXPECT_INT(run(arguments), 1);
+        EXPECT(strncmp(err, "ingot: stdin: ", 14) == 0);
+    }
+    EXPECT_INT(system("echo '{{ raise_exception(\"no\") }}' > ingot-test-template"), 0);
+#define RENDER "render --quiet" KING " --template ingot-test-template --messages - "
+    EXPECT_INT(run(RENDER "<<'X'\n[{\"role\": \"user\", \"content\": \"x\"}]\nX\n"), 1);
+    EXPECT_STR(err, "ingot: -: no\n");
+    EXPECT_INT(run(RENDER "--reasoning-effort huge <<'X'\n"
+                          "[{\"role\": \"user\", \"content\": \"x\"}]\nX\n"),
+               2);
+    EXPECT_INT(system("echo '[]x' > ingot-test-tools"), 0);
+    EXPECT_INT(run("split --quiet" KING " --tools ingot-test-tools < /dev/null"), 1);
+    EXPECT(strncmp(err, "ingot: ingot-test-tools: ", 25) == 0);
+}
+
+/* Each line of --jsonl is answered on its own, whatever it is. */
+TEST(jsonl_goes_on_after_what_is_no_json)
+{
+    EXPECT_INT(system("printf '{\"text\": \"a\"}\\n{\\n{\"text\": \"a\\0\"}\\n{\"text\": \"a\"}' > "
+                      "ingot-test-lines"),
+               0);
+    EXPECT_INT(run("tokenize --quiet --jsonl" KING " < ingot-test-lines"), 0);
+    const char *end = strchr(out, '\n');
+    EXPECT(end);
+    char first[256];
+    snprintf(first, sizeof first, "%.*s", (int)(end - out) + 1, out);
+    EXPECT(str_starts(str_from(end + 1),
+                      STR("{\"error\":{\"kind\":\"format\",\"message\":\"stdin line 2")));
+    end = strchr(end + 1, '\n');
+    EXPECT(end && strncmp(end + 1, "{\"error\":", 9) == 0 && strstr(end + 1, "stdin line 3"));
+    end = strchr(end + 1, '\n');
+    EXPECT(end);
+    EXPECT_STR(end + 1, first);
 }
 
 /* A case of --jsonl with a member of another type fails, and says which. */
