@@ -159,6 +159,8 @@ ingot_status ingot_render_bare(const ingot_model *m, const char *template_text,
 
 /* ---- engine ---- */
 
+#define INGOT_CACHE_AUTO UINT64_MAX
+
 typedef struct ingot_engine_options {
     size_t size;
     int context;  /* positions per request; 0: what fits, at most the model's */
@@ -167,10 +169,12 @@ typedef struct ingot_engine_options {
      * fit. Memory is taken as requests grow; when it is used up, the youngest waits and goes on
      * later */
     int total_context;
-    int queue;            /* choices waiting beyond those; 0: 64 */
-    const char *kv_type;  /* NULL or "f16"; "f32", "q8" */
-    int chunk;            /* most prefill rows of one pass; 0: chosen */
-    uint64_t cache_bytes; /* prefix cache; 0: none */
+    int queue;           /* choices waiting beyond those; 0: 64 */
+    const char *kv_type; /* NULL or "f16"; "f32", "q8" */
+    int chunk;           /* most prefill rows of one pass; 0: chosen */
+    /* prefix cache; 0: none; INGOT_CACHE_AUTO: enough for one conversation as long as the context,
+     * at least 1 GiB, where it is more at most half of the memory that is left */
+    uint64_t cache_bytes;
     /* its disk tier, or NULL: a folder in which what ends a turn is kept beyond the engine's life,
      * for this king, drafter, kv_type and version alone; may be shared */
     const char *cache_dir;

@@ -273,16 +273,17 @@ static status start(ingot_engine *g, ingot_model *m, const ingot_engine_options 
     const int most = m->info.max_context;
     engine_options options = { .queue = o->queue ? o->queue : DEFAULT_QUEUE };
     scheduler_options *so = &options.scheduler;
-    *so =
-        (scheduler_options){ .parts = { .king = m->king,
-                                        .drafter = m->drafter,
-                                        .tokenizer = m->tokenizer,
-                                        .compute = { .cpu = m->cpu, .threads = m->info.threads } },
-                             .context = o->context,
-                             .total_context = o->total_context,
-                             .parallel = o->parallel ? o->parallel : 1,
-                             .chunk = o->chunk ? o->chunk : SCHEDULER_CHUNK,
-                             .cache_bytes = (size_t)o->cache_bytes };
+    *so = (scheduler_options){
+        .parts = { .king = m->king,
+                   .drafter = m->drafter,
+                   .tokenizer = m->tokenizer,
+                   .compute = { .cpu = m->cpu, .threads = m->info.threads } },
+        .context = o->context,
+        .total_context = o->total_context,
+        .parallel = o->parallel ? o->parallel : 1,
+        .chunk = o->chunk ? o->chunk : SCHEDULER_CHUNK,
+        .cache_bytes = o->cache_bytes == INGOT_CACHE_AUTO ? SIZING_CACHE : (size_t)o->cache_bytes
+    };
     TRY(check_range("parallel", so->parallel, 1, MAX_PARALLEL, e));
     TRY(check_range("queue", options.queue, 0, 65536, e));
     TRY(check_range("chunk", so->chunk, 1, 65536, e));

@@ -6,6 +6,8 @@
 
 enum { LEAST_CONTEXT = 4096 }; /* of a context that is chosen, where the model has as much */
 
+static const size_t LEAST_CACHE = (size_t)1 << 30; /* of a prefix cache that is chosen */
+
 static size_t bytes_with(const scheduler_options *o, int context, int total)
 {
     scheduler_options p = *o;
@@ -25,6 +27,18 @@ static void choose_context(scheduler_options *o, int most)
            ((o->total_context && n > o->total_context) || bytes_with(o, n, n) > room))
         n /= 2;
     o->context = n;
+}
+
+/* The prefix cache when nobody says how much: a conversation as long as the context, since one that
+ * is longer than the cache is read anew each turn; at most half of the memory that is left. */
+static void choose_cache(scheduler_options *o)
+{
+    o->cache_bytes = 0;
+    const size_t taken = bytes_with(o, o->context, o->context), available = sysmem_available();
+    const size_t half = available > taken ? (available - taken) / 2 : 0;
+    const size_t turn = scheduler_turn_bytes(o);
+    const size_t most = turn < half ? turn : half;
+    o->cache_bytes = most > LEAST_CACHE ? most : LEAST_CACHE;
 }
 
 /* Positions of all requests together when none are asked for: whole contexts for all that may run
@@ -57,8 +71,11 @@ static status check_memory(const scheduler_options *o, error *e)
 status sizing_choose(scheduler_options *o, int most, error *e)
 {
     const int asked = o->total_context;
+    const bool any_cache = o->cache_bytes == SIZING_CACHE;
+    if (any_cache) o->cache_bytes = LEAST_CACHE;
     if (o->context == 0) choose_context(o, most);
     TRY(check_range("context", o->context, 2, most, e));
+    if (any_cache) choose_cache(o);
     if (asked == 0) choose_total(o);
     else TRY(check_range("total_context", asked, o->context, INT32_MAX / 2, e));
     if (o->chunk > o->context) o->chunk = o->context;

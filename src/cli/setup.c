@@ -11,7 +11,7 @@
 
 void setup_init(setup *s)
 {
-    *s = (setup){ .cache_mem = (uint64_t)1 << 30 };
+    *s = (setup){ .cache_mem = INGOT_CACHE_AUTO };
     char cpus[LOADING_KNOWN_CPUS];
     loading_known_cpus(cpus);
     snprintf(s->cpu_help, sizeof s->cpu_help, "force one of %s; the results are the same bits",
@@ -75,7 +75,8 @@ void setup_init(setup *s)
     };
     const option cache[] = {
         { OPTION_SIZE, "cache-mem", 0, &s->cache_mem, "SIZE",
-          "memory of the prefix cache (default 1G; 0: none)", 0, 0, NULL },
+          "memory of the prefix cache (default: for one whole context, at least 1G; 0: none)", 0, 0,
+          NULL },
         { OPTION_TEXT, "cache-dir", 0, &s->cache_dir, "DIR",
           "keep what was read of conversations there too, beyond this run (default: nowhere)", 0, 0,
           NULL },

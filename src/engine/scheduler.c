@@ -779,18 +779,34 @@ void scheduler_get_stats(const scheduler *g, scheduler_stats *out)
     prefix_cache_get_stats(g->cache, &out->cache);
 }
 
-size_t scheduler_bytes(const scheduler_options *o)
+/* What a sequence takes beside its pages. */
+static size_t state_of_one(const scheduler_options *o)
 {
-    const workbench_parts parts = sized(o);
-    const king_config *kc = king_get_config(parts.king);
+    const king_config *kc = king_get_config(o->parts.king);
+    const drafter *d = o->parts.drafter;
+    if (!d) return state_bytes(kc);
+    const size_t taps = (size_t)drafter_get_config(d)->n_tap * (size_t)kc->n_embd *
+                        REQUEST_MAX_BLOCK * sizeof(float);
+    return state_bytes(kc) + drafter_state_bytes(d) + taps;
+}
+
+static size_t page_bytes(const scheduler_options *o, int positions)
+{
+    const king_config *kc = king_get_config(o->parts.king);
     kv_layout layout;
     if (compute_kv_layout(&layout, o->kv, kc->n_attention, kc->n_kv_head, kc->head_dim, NULL))
         return 0;
-    size_t each = state_bytes(kc);
-    if (parts.drafter)
-        each += drafter_state_bytes(parts.drafter) +
-                (size_t)drafter_get_config(parts.drafter)->n_tap * (size_t)kc->n_embd *
-                    REQUEST_MAX_BLOCK * sizeof(float);
-    return workbench_bytes(&parts) + (size_t)o->parallel * each +
-           (size_t)pages_of(o->total_context) * layout.page_bytes + o->cache_bytes;
+    return (size_t)pages_of(positions) * layout.page_bytes;
+}
+
+size_t scheduler_bytes(const scheduler_options *o)
+{
+    const workbench_parts parts = sized(o);
+    return workbench_bytes(&parts) + (size_t)o->parallel * state_of_one(o) +
+           page_bytes(o, o->total_context) + o->cache_bytes;
+}
+
+size_t scheduler_turn_bytes(const scheduler_options *o)
+{
+    return 2 * state_of_one(o) + page_bytes(o, o->context);
 }

@@ -40,6 +40,9 @@ typedef struct scheduler scheduler;
 status scheduler_new(scheduler **out, const scheduler_options *o, error *e);
 void scheduler_free(scheduler *g); /* ends what is left as cancelled */
 size_t scheduler_bytes(const scheduler_options *o);
+/* What the prefix cache holds of a conversation as long as the context: the ends of its last prompt
+ * and of the reply. */
+size_t scheduler_turn_bytes(const scheduler_options *o);
 /* Rows of a pass at most, and those of them that may have logits. */
 void scheduler_rows(int chunk, int parallel, int *rows, int *logits);
 const workbench *scheduler_bench(const scheduler *g);
