@@ -1,5 +1,5 @@
-/* sizing.h - how many positions and how large a prefix cache an engine gets when its caller does not
- * say, and whether what it was asked for fits into memory. */
+/* sizing.h - how many positions and how large a prefix cache an engine gets when its caller does
+ * not say, and whether what it was asked for fits into memory. */
 #ifndef API_SIZING_H
 #define API_SIZING_H
 #include "engine/scheduler.h"

@@ -39,7 +39,7 @@ class Page(harness.Case):
             text = b.until(ANSWER)
             self.assertFalse(b.value("document.querySelector('details').open"), "thoughts are folded")
             self.assertTrue(b.value("document.querySelector('details div').textContent"))
-            self.assertRegex(b.value(NOTE), r"tokens/s · drafter: \d+ of \d+ accepted · [\d.]+ tokens a pass · [\d.]+ × the speed without")
+            self.assertRegex(b.value(NOTE), r"tokens/s · drafter: \d+ of \d+ accepted · [\d.]+ tokens a step · [\d.]+ × the speed without")
             b.value("document.querySelector('details').open = true")
             b.picture("2-answer.png")
             b.reload()
