@@ -625,15 +625,23 @@ static status build_argument(builder *b, const json_node *s, int next, int *out,
     TRY(check_keywords(b, s, e));
     if (json_get(s, "minLength") || json_get(s, "maxLength"))
         return refuse(b, STR("maxLength"), "the length of a text argument cannot be enforced", e);
-    const json_node *list = json_get(s, "enum");
-    if (!list) {
+    const char *combining = combining_keyword(s);
+    if (!combining) {
         *out = text_until(b, STR(PARAMETER_END), next);
         return OK;
     }
+    TRY(check_alone(b, s, combining, e));
+    TRY(check_type(b, s, combining, e));
     const int end = grammar_literal(b->g, STR(PARAMETER_END), next);
+    str word;
+    if (json_str(json_get(s, "const"), &word)) {
+        *out = grammar_literal(b->g, word, end);
+        return OK;
+    }
+    const json_node *list = json_get(s, "enum");
+    if (!list) return refuse(b, str_from(combining), "it is not supported in a text argument", e);
     for (size_t i = 0; i < json_len(list); i++) {
-        str word;
-        if (!json_str(json_at(list, i), &word)) return refuse(b, STR("enum"), "want strings", e);
+        (void)json_str(json_at(list, i), &word); /* it has the type */
         const int one = grammar_literal(b->g, word, end);
         *out = i ? grammar_either(b->g, *out, one) : one;
     }
@@ -643,8 +651,12 @@ static status build_argument(builder *b, const json_node *s, int next, int *out,
 /* Arguments in their order; those not required may be left out. */
 static status build_arguments(builder *b, const json_node *s, int next, int *out, error *e)
 {
-    const json_node *list = json_get(s, "properties");
+    const json_node *list = json_get(s, "properties"), *types = json_get(s, "type");
+    const char *combining = combining_keyword(s);
     TRY(check_keywords(b, s, e));
+    if (combining) return refuse(b, str_from(combining), "parameters want properties instead", e);
+    if (types && !subschema_allows_type(types, STR("object")))
+        return refuse(b, STR("type"), "parameters want an object", e);
     TRY(check_required(b, s, e));
     const json_node *values[MAX_REFS];
     str keys[MAX_REFS];

@@ -312,6 +312,37 @@ TEST(text_arguments_of_tagged_calls)
         E_UNSUPPORTED, &e);
 }
 
+/* Values of a tagged argument are enforced, and what cannot be is refused as in the other form. */
+TEST(tagged_arguments_are_enforced_or_refused)
+{
+#define ONE(inner) "{\"type\":\"object\",\"properties\":{\"q\":{\"type\":\"string\"," inner "}}}"
+    static const struct {
+        const char *schema, *want;
+    } refused[] = {
+        { ONE("\"anyOf\":[{\"type\":\"string\"}]"), "schema.find.q: anyOf" },
+        { ONE("\"oneOf\":[{\"type\":\"string\"}]"), "schema.find.q: oneOf" },
+        { ONE("\"allOf\":[{\"maxLength\":3}]"), "schema.find.q: " },
+        { ONE("\"$ref\":\"#/$defs/x\""), "schema.find.q: " },
+        { ONE("\"const\":1"), "schema.find.q: type" },
+        { ONE("\"enum\":[1]"), "schema.find.q: type" },
+        { ONE("\"const\":\"a\",\"enum\":[\"a\"]"), "schema.find.q: enum" },
+        { "{\"anyOf\":[{\"type\":\"object\",\"properties\":{\"q\":{}},\"required\":[\"q\"]}]}",
+          "schema.find: anyOf" },
+        { "{\"$ref\":\"#/$defs/x\",\"$defs\":{\"x\":{\"type\":\"object\"}}}", "schema.find: $ref" },
+        { "{\"type\":\"string\"}", "schema.find: type" },
+    };
+    error e;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        one_tagged_call(refused[i].schema, E_UNSUPPORTED, &e);
+        if (strncmp(e.text, refused[i].want, strlen(refused[i].want)) != 0)
+            FAIL("%s: got \"%s\", want \"%s...\"", refused[i].schema, e.text, refused[i].want);
+    }
+    grammar *g = one_tagged_call(ONE("\"const\":\"x\""), OK, &e);
+    EXPECT(accepts(g, CALL("find", ARG("q", "x"))));
+    EXPECT(!accepts(g, CALL("find", ARG("q", "wrong"))));
+    grammar_free(g);
+}
+
 /* Whatever allocation of a compilation fails, it is reported and nothing stays behind. */
 TEST(every_failing_allocation_is_reported)
 {
