@@ -245,7 +245,7 @@ ingot_status ingot_render_bare(const ingot_model *m, const char *template_text,
 static void on_wake(void *arg, void *owner)
 {
     const ingot_engine *g = arg;
-    g->wake(g->wake_arg, owner);
+    if (owner) g->wake(g->wake_arg, owner); /* nobody has the request that scores */
 }
 
 /* The disk tier. A state's bits depend on the weights, the arithmetic and the form of keys and

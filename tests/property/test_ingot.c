@@ -422,6 +422,34 @@ TEST(R045_logprobs_have_every_token_and_its_bytes)
     rig_close(&r);
 }
 
+static void count_wake(void *arg, ingot_request *r)
+{
+    int *n = arg;
+    n[r == NULL]++;
+}
+
+/* A score has no request that its caller could be told of. */
+TEST(scoring_wakes_nobody)
+{
+    int wakes[2] = { 0 };
+    int32_t ids[512];
+    float scores[512];
+    ingot_error e;
+    ingot_model *m = nugget_open(1, NULL);
+    ingot_engine_options o = INGOT_INIT(ingot_engine_options);
+    o.context = 1024;
+    o.wake = count_wake;
+    o.wake_arg = wakes;
+    ingot_engine *g;
+    INGOT_EXPECT_OK(ingot_engine_start(&g, m, &o, &e), e);
+    const ingot_prompt p = nugget_prompt(6, ids, 512);
+    INGOT_EXPECT_OK(ingot_score(g, &p, scores, (int)p.n_tokens - 1, &e), e);
+    ingot_engine_stop(g);
+    EXPECT_INT(wakes[0], 0);
+    EXPECT_INT(wakes[1], 0);
+    ingot_model_close(m);
+}
+
 /* The scores of a text are those that its generation reports. */
 TEST(scores_are_the_logprobs_of_generation)
 {
