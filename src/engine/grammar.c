@@ -467,6 +467,42 @@ int grammar_next(grammar *g, int state, uint8_t byte)
     return next;
 }
 
+/* The stack `at` of an earlier `from`, interned anew. */
+static int copy_stack(grammar *g, const stack *from, int at)
+{
+    int nodes[GRAMMAR_DEPTH + 2], n = 0, below = -1; /* a call's return at each depth, and a node */
+    for (; at >= 0; at = from[at].below) nodes[n++] = from[at].node;
+    while (n > 0) below = intern_stack(g, nodes[--n], below);
+    return below;
+}
+
+void grammar_keep(grammar *g, int *const *states, int n)
+{
+    array stacks = g->stacks, members = g->members, kept = g->states;
+    g->stacks = (array){ .bytes = stacks.bytes };
+    g->members = (array){ .bytes = members.bytes };
+    g->states = (array){ .bytes = kept.bytes };
+    g->table.len = 0;
+    memset(g->stack_slots, 0, STACK_SLOTS * sizeof *g->stack_slots);
+    memset(g->state_slots, 0, STATE_SLOTS * sizeof *g->state_slots);
+    g->failed = OK;
+    int start = GRAMMAR_START; /* the first: its number stays */
+    for (int i = -1; i < n && !g->failed; i++) {
+        int *state = i < 0 ? &start : states[i];
+        if (*state == GRAMMAR_DEAD) continue;
+        const gstate *s = (const gstate *)kept.ptr + *state;
+        begin_state(g);
+        g->accepting = s->accepts;
+        for (int k = 0; k < s->count && !g->failed; k++)
+            g->threads[g->n_threads++] =
+                copy_stack(g, stacks.ptr, ((const int *)members.ptr)[s->first + k]);
+        if (!g->failed) *state = intern_state(g);
+    }
+    mem_free(stacks.ptr);
+    mem_free(members.ptr);
+    mem_free(kept.ptr);
+}
+
 bool grammar_accepts(const grammar *g, int state)
 {
     return state >= 0 && state_at(g, state)->accepts;

@@ -14,7 +14,7 @@
 
 enum {
     GRAMMAR_NODES = 1 << 17,  /* most nodes */
-    GRAMMAR_STATES = 1 << 14, /* most states met in a run */
+    GRAMMAR_STATES = 1 << 14, /* most states kept at once */
     GRAMMAR_DEPTH = 64        /* rules within rules */
 };
 enum { GRAMMAR_START = 0, GRAMMAR_DEAD = -1 };
@@ -53,4 +53,7 @@ bool grammar_accepts(const grammar *g, int state);     /* the text may end here 
 /* E_ARG (too large) or E_NOMEM when a state could not be made: texts are refused that should not
  * be. */
 status grammar_status(const grammar *g, error *e);
+/* Forgets all states but the start and *states[0..n), which get new numbers, and a limit that was
+ * met: there is room for others then, but no work beyond that of the whole run. */
+void grammar_keep(grammar *g, int *const *states, int n);
 #endif

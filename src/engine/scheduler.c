@@ -292,8 +292,9 @@ static void dismiss(scheduler *g, sequence *s)
     if (s->choice == 0 && s->shared) s->shared->settled = true;
     count_ended(g, s);
     sequence_publish(s);
-    request_drop(s->request);
+    request *r = s->request;
     sequence_free(s);
+    request_drop(r);
 }
 
 static void dismiss_ended(scheduler *g)

@@ -5,6 +5,9 @@
 #include "engine/sequence.h"
 #include "base/banned.h"
 
+_Static_assert((int)REQUEST_MAX_CHOICES <= (int)TOKMASK_PLACES,
+               "each choice has a place in the constraint");
+
 status sequence_new(sequence **out, request *r, int choice, const workbench *w, error *e)
 {
     const request_params *p = request_get_params(r);
@@ -31,6 +34,7 @@ status sequence_new(sequence **out, request *r, int choice, const workbench *w, 
         return st;
     }
     for (int i = 0; i < p->n_prompt; i++) sampler_saw(&s->sampler, s->tokens[i], false);
+    if (p->constraint) tokmask_follow(p->constraint, &s->grammar);
     *out = s;
     return OK;
 }
@@ -64,6 +68,7 @@ static void drop_shared_prompt(shared_prompt *shared)
 void sequence_free(sequence *s)
 {
     drop_shared_prompt(s->shared);
+    if (s->params->constraint) tokmask_leave(s->params->constraint, &s->grammar);
     stop_free(&s->stop);
     sampler_free(&s->sampler);
     lookup_free(&s->lookup);
@@ -81,6 +86,8 @@ static bool find_mask(sequence *s, const uint32_t **mask)
 {
     bool none = false;
     *mask = tokmask_of(s->params->constraint, s->grammar, &none);
+    if (!*mask && tokmask_forget(s->params->constraint))
+        *mask = tokmask_of(s->params->constraint, s->grammar, &none);
     if (*mask && !none) return true;
     error e = { .text = "grammar: a token left it" };
     if (*mask && tokmask_accepts(s->params->constraint, s->grammar)) {

@@ -69,7 +69,7 @@ struct sequence {
 };
 
 status sequence_new(sequence **out, request *r, int choice, const workbench *w, error *e);
-void sequence_free(sequence *s);
+void sequence_free(sequence *s); /* before the request it is of */
 /* Gives the sequences of one request one new shared_prompt. */
 status sequence_share_prompt(sequence *list, error *e);
 /* The choices that have not begun run the prompt themselves. */

@@ -27,6 +27,8 @@ struct tokmask {
     bool *empty;       /* [GRAMMAR_STATES] */
     int32_t *only;     /* [GRAMMAR_STATES] the one token that is allowed, or -1 */
     tokenizer_ids ids; /* of a forced text */
+    int *followed[TOKMASK_PLACES];
+    int n_followed;
     int n_masks;
     status failed;
 };
@@ -306,4 +308,27 @@ status tokmask_status(const tokmask *m, error *e)
 {
     if (m->failed) return error_set(e, m->failed, "grammar: no memory for masks");
     return grammar_status(m->grammar, e);
+}
+
+void tokmask_follow(tokmask *m, int *state)
+{
+    CHECK(m->n_followed < TOKMASK_PLACES);
+    m->followed[m->n_followed++] = state;
+}
+
+void tokmask_leave(tokmask *m, const int *state)
+{
+    for (int i = 0; i < m->n_followed; i++) {
+        if (m->followed[i] != state) continue;
+        m->followed[i] = m->followed[--m->n_followed];
+        return;
+    }
+}
+
+bool tokmask_forget(tokmask *m)
+{
+    if (m->failed || grammar_status(m->grammar, NULL) != E_ARG) return false;
+    drop_masks(m);
+    grammar_keep(m->grammar, m->followed, m->n_followed);
+    return true;
 }

@@ -14,8 +14,10 @@ status tokmask_vocabulary_new(tokmask_vocabulary **out, const tokenizer *t, int 
                               const int32_t *admitted, int n_admitted, error *e);
 void tokmask_vocabulary_free(tokmask_vocabulary *v);
 
-/* One grammar on one vocabulary, with its masks; used by one thread. */
+/* One grammar on one vocabulary, with its masks; used by one thread. States are numbers until
+ * tokmask_forget. */
 typedef struct tokmask tokmask;
+enum { TOKMASK_PLACES = 8 };
 /* Takes the grammar over, also on failure. stop_ids are allowed where the text may end; borrowed.
  * call_open: the token that opens a call, or -1. */
 status tokmask_new(tokmask **out, grammar *g, const tokmask_vocabulary *v, const int32_t *stop_ids,
@@ -36,4 +38,10 @@ int tokmask_next(tokmask *m, int state, int32_t id);
  * many, *sure of them of the first kind. */
 int tokmask_forced(tokmask *m, int state, int32_t *out, int most, int *sure);
 status tokmask_status(const tokmask *m, error *e);
+/* *state is to be kept: at most TOKMASK_PLACES of them. */
+void tokmask_follow(tokmask *m, int *state);
+void tokmask_leave(tokmask *m, const int *state);
+/* When the states are used up: forgets all that are not followed; the others get new numbers.
+ * False: there is another fault. */
+bool tokmask_forget(tokmask *m);
 #endif

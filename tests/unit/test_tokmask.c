@@ -1,5 +1,6 @@
 /* Masks and forced tokens, on the tokenizer of the small king. */
 #include "engine/gbnf.h"
+#include "engine/schema.h"
 #include "engine/tokmask.h"
 #include "test.h"
 
@@ -106,5 +107,68 @@ TEST(a_single_token_is_sure)
     EXPECT_INT(sure, 2);
     EXPECT(str_eq(tokenizer_bytes(k.t, got[0]), STR("q")));
     EXPECT_INT(got[1], STOP);
+    close_kit(&k);
+}
+
+static int next_of(tokmask *m, int state, tokenizer *t, const char *text)
+{
+    error e;
+    tokenizer_ids ids = { 0 };
+    EXPECT_OK(tokenizer_encode(t, str_from(text), TOKENIZER_NONE, &ids, &e), e);
+    for (size_t i = 0; i < ids.len; i++) state = tokmask_next(m, state, ids.ptr[i]);
+    tokenizer_ids_free(&ids);
+    return state;
+}
+
+static void step(kit *k, int *state)
+{
+    int next = next_of(k->m, *state, k->t, "x");
+    if (tokmask_forget(k->m)) next = next_of(k->m, *state, k->t, "x");
+    *state = next;
+}
+
+/* A text that needs more states than are kept at once: whoever stands in it keeps its place. Two
+ * places, of which one stays behind, count the characters of a long string right to its end. */
+TEST(states_that_nobody_is_in_make_room)
+{
+    enum { LENGTH = 4096, BEHIND = 10 };
+    kit k;
+    error e;
+    json_doc *doc;
+    grammar *g;
+    bool none;
+    int first = GRAMMAR_START, second = GRAMMAR_START, forgotten = 0;
+    open_kit(&k, "root ::= \"a\"");
+    tokmask_free(k.m);
+    EXPECT_OK(json_parse(&doc, STR("{\"type\":\"string\",\"minLength\":4096,\"maxLength\":4096}"),
+                         0, "schema", &e),
+              e);
+    EXPECT_OK(schema_compile(&g, json_root(doc), false, &e), e);
+    json_free(doc);
+    EXPECT_OK(tokmask_new(&k.m, g, k.v, NULL, 0, -1, &e), e);
+    tokmask_follow(k.m, &first);
+    tokmask_follow(k.m, &second);
+    first = next_of(k.m, first, k.t, "\"");
+    second = next_of(k.m, second, k.t, "\"");
+    for (int i = 0; i < LENGTH; i++) {
+        const uint32_t *mask = tokmask_of(k.m, first, &none);
+        if (!mask) {
+            EXPECT(tokmask_forget(k.m));
+            forgotten++;
+            mask = tokmask_of(k.m, first, &none);
+        }
+        if (!mask || none) FAIL("no mask after %d characters", i);
+        step(&k, &first);
+        if (i < BEHIND) step(&k, &second);
+    }
+    EXPECT(forgotten > 0);
+    EXPECT(!tokmask_accepts(k.m, first));
+    EXPECT_INT(next_of(k.m, first, k.t, "x"), GRAMMAR_DEAD);
+    EXPECT(tokmask_accepts(k.m, next_of(k.m, first, k.t, "\"")));
+    for (int i = BEHIND; i < LENGTH; i++) {
+        EXPECT(!tokmask_accepts(k.m, next_of(k.m, second, k.t, "\"")));
+        step(&k, &second);
+    }
+    EXPECT(tokmask_accepts(k.m, next_of(k.m, second, k.t, "\"")));
     close_kit(&k);
 }
