@@ -5,6 +5,9 @@
 #include "engine/engine.h"
 #include "base/banned.h"
 
+/* What waits for the disk tier is looked at so often: a cancel wakes nobody. */
+enum { CANCEL_MS = 100 };
+
 struct engine {
     scheduler *scheduler; /* the thread's */
     workbench bench;      /* a copy: what making a sequence needs */
@@ -33,11 +36,14 @@ static void *run(void *arg)
 {
     engine *g = arg;
     bool busy = false;
+    int waiting = 0;
     while (!atomic_load(&g->stopping)) {
-        sequence *list = busy ? queue_pop(g->inbox) : queue_wait(g->inbox, -1);
+        sequence *list =
+            busy ? queue_pop(g->inbox) : queue_wait(g->inbox, waiting ? CANCEL_MS : -1);
         for (; list; list = queue_pop(g->inbox)) scheduler_add(g->scheduler, list);
         busy = scheduler_pass(g->scheduler);
         publish_stats(g);
+        waiting = g->stats.queued;
     }
     for (sequence *list; (list = queue_pop(g->inbox));) scheduler_add(g->scheduler, list);
     scheduler_cancel_all(g->scheduler);

@@ -327,26 +327,31 @@ static bool store_next(prefix_cache *c)
 
 void prefix_cache_tend(prefix_cache *c)
 {
-    if (!c->disk) return;
-    take_done(c);
-    if (!prefix_disk_busy(c->disk)) (void)store_next(c);
+    if (c->disk) take_done(c);
+}
+
+void prefix_cache_store(prefix_cache *c)
+{
+    if (c->disk && !prefix_disk_busy(c->disk)) (void)store_next(c);
 }
 
 static status make_room(prefix_cache *c, prefix_image *p, const int32_t *tokens, int n, error *e)
 {
+    const king_config *kc = king_get_config(c->king);
+    const size_t bytes = state_snap_room_bytes(kc, c->pages, n) + (size_t)n * sizeof *tokens +
+                         (c->drafter ? drafter_state_bytes(c->drafter) : 0);
+    if (bytes > c->budget)
+        return error_set(e, E_LIMIT,
+                         "prefix cache: an entry of %d tokens on the disk takes %zu bytes of "
+                         "memory, the budget is %zu",
+                         n, bytes, c->budget);
     status s;
     TRY(copy_tokens(p, tokens, n, e));
     do {
-        s = state_snap_room(&p->snap, king_get_config(c->king), c->pages, n, e);
+        s = state_snap_room(&p->snap, kc, c->pages, n, e);
     } while (s == E_LIMIT && prefix_cache_evict(c));
     TRY(s);
-    if (c->drafter) TRY(drafter_state_new(&p->draft, c->drafter, e));
-    const size_t bytes = own_bytes(c, p) + (size_t)state_snap_pages(p->snap) * c->page_bytes;
-    if (bytes <= c->budget) return OK;
-    return error_set(e, E_LIMIT,
-                     "prefix cache: an entry of %d tokens on the disk takes %zu bytes of memory, "
-                     "the budget is %zu",
-                     n, bytes, c->budget);
+    return c->drafter ? drafter_state_new(&p->draft, c->drafter, e) : OK;
 }
 
 prefix_fetch prefix_cache_fetch(prefix_cache *c, const int32_t *tokens, int n)

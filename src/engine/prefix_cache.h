@@ -42,8 +42,10 @@ typedef struct prefix_cache_options {
 status prefix_cache_new(prefix_cache **out, const prefix_cache_options *o, error *e);
 void prefix_cache_free(prefix_cache *c); /* first writes what is not on the disk yet */
 
-/* Between passes: takes what the disk tier has done and gives it more to do. */
+/* Between passes: takes what the disk tier has done; and when those that wait have asked for what
+ * they need from it, gives it the next entry to write if it has nothing to do. */
 void prefix_cache_tend(prefix_cache *c);
+void prefix_cache_store(prefix_cache *c);
 /* Whether the disk has a longer beginning of tokens[0, n) than memory: PREFIX_COMING when it is
  * being brought in (ask prefix_cache_arriving whether it still is), PREFIX_LATER when the disk is
  * busy with something else. */

@@ -757,6 +757,7 @@ bool scheduler_pass(scheduler *g)
     prefix_cache_tend(g->cache);
     dismiss_cancelled(g);
     admit(g);
+    prefix_cache_store(g->cache);
     if (g->n_running == 0) return false;
     const int budget = choose_rows(g);
     speculate_draft(&g->speculate, g->running, g->n_running);

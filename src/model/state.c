@@ -525,6 +525,15 @@ static status read_header(const state_snap *p, state_get_fn *get, void *arg, err
     return OK;
 }
 
+size_t state_snap_room_bytes(const king_config *kc, const state_pool *kv, int len)
+{
+    const gdn_shape shape = state_gdn_shape(kc);
+    const gdn_sizes z = gdn_sizes_of(&shape);
+    const size_t floats = (size_t)kc->n_gdn * (z.recurrent + z.window);
+    return sizeof(state_snap) + floats * sizeof(float) +
+           (size_t)pages_for(len) * (sizeof(uint8_t *) + kv->layout.page_bytes);
+}
+
 status state_snap_room(state_snap **out, const king_config *kc, state_pool *kv, int len, error *e)
 {
     if (pages_for(len) > kv->n_free) {

@@ -56,6 +56,7 @@ typedef status state_put_fn(void *arg, const void *bytes, size_t n, error *e);
 typedef status state_get_fn(void *arg, void *bytes, size_t n, error *e);
 status state_snap_write(const state_snap *p, state_put_fn *put, void *arg, error *e);
 uint64_t state_snap_file_bytes(const state_snap *p); /* that write puts */
+size_t state_snap_room_bytes(const king_config *kc, const state_pool *kv, int len); /* pages too */
 status state_snap_room(state_snap **out, const king_config *kc, state_pool *kv, int len, error *e);
 status state_snap_fill(state_snap *p, state_get_fn *get, void *arg, error *e);
 

@@ -1,9 +1,9 @@
 /* The prefix cache beside a disk that does what the test says: this file takes the place of
  * prefix_disk.c. */
-#include "engine/prefix_cache.h"
+#include "engine/engine.h"
 #include "model_fixture.h"
 
-enum { N = 200, STORED = 64, BUDGET = 32 << 20 };
+enum { N = 200, STORED = 64, OUTPUT = 4, BUDGET = 32 << 20 };
 
 struct prefix_disk {
     disk_job job;
@@ -102,10 +102,12 @@ typedef struct rig {
     prefix_cache *c;
 } rig;
 
-static void rig_open(rig *r, size_t budget)
+/* With memory for an entry of so many positions. */
+static void rig_open(rig *r, int positions)
 {
     error e;
     fixture_open(&r->f, (fixture_options){ .folder = NUGGET "king", .kv = KV_F16 });
+    const size_t budget = state_snap_room_bytes(king_get_config(r->f.k), r->f.pages, positions);
     const prefix_cache_options o = { .budget = budget,
                                      .pages = r->f.pages,
                                      .king = r->f.k,
@@ -132,7 +134,7 @@ TEST(a_load_may_end_at_any_moment)
 {
     rig r;
     int32_t tokens[N];
-    rig_open(&r, BUDGET);
+    rig_open(&r, 1024);
     fill(tokens, N, 0);
     disk.stored = STORED;
     EXPECT_INT(prefix_cache_fetch(r.c, tokens, N), PREFIX_COMING);
@@ -147,4 +149,154 @@ TEST(a_load_may_end_at_any_moment)
     EXPECT(p != NULL);
     EXPECT_INT(prefix_cache_len(p), STORED);
     rig_close(&r);
+}
+
+/* One that the memory has no room for at all drives nothing out, although pages are short. */
+TEST(a_file_beyond_the_budget_evicts_nothing)
+{
+    rig r;
+    error e;
+    int32_t tokens[N], longer[1024];
+    rig_open(&r, 512);
+    state *s = fixture_state(&r.f);
+    fill(tokens, N, 0);
+    fixture_pass(&r.f, s, tokens, STORED, ROWS_FINAL, STORED);
+    prefix_cache_put(r.c, tokens, s, NULL, PREFIX_END);
+    state_free(s);
+    EXPECT_INT(stats_of(&r).entries, 1);
+    state_snap *other;
+    const int left = state_pool_free_pages(r.f.pages) - 4;
+    EXPECT_OK(state_snap_room(&other, r.f.config, r.f.pages, left * KV_PAGE, &e), e);
+    fill(longer, 1024, 1000);
+    disk.stored = 1000;
+    EXPECT_INT(prefix_cache_fetch(r.c, longer, 1024), PREFIX_HERE);
+    EXPECT_INT(disk.begun[DISK_LOAD], 0);
+    EXPECT_INT(stats_of(&r).entries, 1);
+    state_snap_free(other);
+    rig_close(&r);
+}
+
+/* ---- requests ---- */
+
+typedef struct bench {
+    fixture f;
+    tokenizer *t;
+} bench;
+
+static scheduler_options open_bench(bench *b)
+{
+    error e;
+    fixture_open(&b->f, (fixture_options){ .folder = NUGGET "king", .kv = KV_F16 });
+    EXPECT_OK(tokenizer_open(&b->t, NUGGET "king", &e), e);
+    return (scheduler_options){
+        .parts = { .king = b->f.k, .tokenizer = b->t, .compute = { .threads = 1 } },
+        .context = 512,
+        .total_context = 512,
+        .parallel = 1,
+        .kv = KV_F16,
+        .chunk = N,
+        .cache_bytes = BUDGET,
+        .disk = { .dir = "a folder" }
+    };
+}
+
+static void close_bench(bench *b)
+{
+    tokenizer_close(b->t);
+    fixture_close(&b->f);
+}
+
+static request *new_request(int kind)
+{
+    error e;
+    int32_t prompt[N];
+    request *r;
+    fill(prompt, N, kind);
+    const request_params p = { .prompt = prompt,
+                               .n_prompt = N,
+                               .n = 1,
+                               .sampling = { .top_p = 1, .repetition = 1 },
+                               .max_tokens = OUTPUT,
+                               .block = REQUEST_BLOCK_PLAIN,
+                               .top_logprobs = -1,
+                               .think_open = -1,
+                               .think_close = -1,
+                               .call_open = -1,
+                               .call_close = -1 };
+    EXPECT_OK(request_new(&r, &p, NULL, &e), e);
+    return r;
+}
+
+static request *add(scheduler *g, int kind)
+{
+    error e;
+    sequence *s;
+    request *r = new_request(kind);
+    EXPECT_OK(sequence_new(&s, r, 0, scheduler_bench(g), &e), e);
+    scheduler_add(g, s);
+    return r;
+}
+
+/* Two replies are to be written when a request comes that needs a file: it waits for the one that
+ * is being written, not for the other. */
+TEST(a_request_waits_for_one_store_at_most)
+{
+    bench b;
+    scheduler *g;
+    error e;
+    const scheduler_options o = open_bench(&b);
+    EXPECT_OK(scheduler_new(&g, &o, &e), e);
+    disk.slow = true;
+    for (int kind = 0; kind < 2; kind++) {
+        request *r = add(g, 1000 * kind);
+        while (scheduler_pass(g)) {}
+        request_release(r);
+    }
+    EXPECT_INT(disk.begun[DISK_STORE], 1);
+    disk.stored = STORED;
+    request *r = add(g, 2000);
+    EXPECT(!scheduler_pass(g));
+    EXPECT_INT(disk.begun[DISK_LOAD], 0);
+    disk.ended = true;
+    EXPECT(!scheduler_pass(g));
+    EXPECT_INT(disk.begun[DISK_LOAD], 1);
+    EXPECT_INT(disk.begun[DISK_STORE], 1);
+    disk.slow = false;
+    for (int i = 0; i < 20; i++) (void)scheduler_pass(g);
+    request_progress p;
+    request_read(r, 0, &p);
+    EXPECT_INT(p.usage.cached_tokens, STORED);
+    EXPECT(disk.begun[DISK_STORE] > 1); /* then the other */
+    request_release(r);
+    scheduler_free(g);
+    close_bench(&b);
+}
+
+/* The disk takes for ever: a request that waits for it can be cancelled all the same. */
+TEST(a_request_that_waits_for_the_disk_can_be_cancelled)
+{
+    bench b;
+    engine *g;
+    error e;
+    const engine_options o = { .scheduler = open_bench(&b), .queue = 4 };
+    EXPECT_OK(engine_start(&g, &o, &e), e);
+    disk.slow = true;
+    disk.stored = STORED;
+    request *r = new_request(0);
+    EXPECT_OK(engine_submit(g, r, &e), e);
+    scheduler_stats s;
+    do engine_get_stats(g, &s);
+    while (s.queued == 0);
+    request_cancel(r);
+    request_progress p;
+    uint64_t seen = 0;
+    do {
+        EXPECT_OK(request_wait(r, &seen, 20000), e);
+        request_read(r, 0, &p);
+    } while (p.finish == 0);
+    EXPECT_INT(p.finish, REQUEST_CANCELLED);
+    disk.slow = false;
+    request_release(r);
+    engine_stop(g);
+    close_bench(&b);
 }
