@@ -364,7 +364,7 @@ static sequence *take_next(scheduler *g)
 {
     for (sequence **at = &g->waiting; *at; at = &(*at)->next) {
         sequence *s = *at;
-        if (s->choice > 0 && !s->shared->settled) continue;
+        if (s->choice > 0 && s->shared && !s->shared->settled) continue;
         if (waits_for_disk(g, s)) continue;
         if (!has_room(g, s)) break;
         *at = s->next;
@@ -394,7 +394,7 @@ static void begin_state(scheduler *g, sequence *s)
     if (at->draft) drafter_state_reset(at->draft, 0);
     if (s->params->score) return;
     status st = OK;
-    if (s->choice > 0 && shared->snap) {
+    if (s->choice > 0 && shared && shared->snap) {
         st = state_restore(at->state, shared->snap, NULL);
         if (at->draft && shared->draft) drafter_state_copy(at->draft, shared->draft);
         else if (at->draft) drafter_state_reset(at->draft, state_len(at->state));
@@ -403,6 +403,7 @@ static void begin_state(scheduler *g, sequence *s)
         if (s->parting < PREFIX_TURN + (p ? prefix_cache_len(p) : 0)) s->parting = 0;
         if (p) st = prefix_cache_restore(p, at->state, at->draft, NULL);
     }
+    if (s->choice > 0) sequence_leave_prompt(s);
     if (st) { /* a cold start is slower and otherwise the same */
         state_reset(at->state);
         if (at->draft) drafter_state_reset(at->draft, 0);
@@ -686,6 +687,7 @@ static void keep_prefix(scheduler *g, sequence *s)
     if (s->shared && s->choice == 0 && !s->shared->settled) {
         if (at == s->n_prompt - 1) share_prompt(g, s);
         if (at == s->n_prompt) s->shared->settled = true; /* it came from the cache: so can they */
+        if (s->shared->settled) sequence_leave_prompt(s);
     }
     if (k.at == at) prefix_cache_put(g->cache, s->tokens, s->seat->state, s->seat->draft, k.kind);
 }

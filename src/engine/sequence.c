@@ -58,8 +58,10 @@ void sequence_drop_snapshot(shared_prompt *shared)
     shared->draft = NULL;
 }
 
-static void drop_shared_prompt(shared_prompt *shared)
+void sequence_leave_prompt(sequence *s)
 {
+    shared_prompt *shared = s->shared;
+    s->shared = NULL;
     if (!shared || --shared->references) return;
     sequence_drop_snapshot(shared);
     mem_free(shared);
@@ -67,7 +69,7 @@ static void drop_shared_prompt(shared_prompt *shared)
 
 void sequence_free(sequence *s)
 {
-    drop_shared_prompt(s->shared);
+    sequence_leave_prompt(s);
     if (s->params->constraint) tokmask_leave(s->params->constraint, &s->grammar);
     stop_free(&s->stop);
     sampler_free(&s->sampler);

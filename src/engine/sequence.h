@@ -25,7 +25,7 @@ typedef struct seat {
 /* The prompt of a request with several choices is run once, by choice 0 up to its last token; the
  * others go on from there. Touched by the engine's thread alone once it is posted. */
 typedef struct shared_prompt {
-    int references;
+    int references;       /* choices that have not begun */
     bool settled;         /* taken, or given up: the others need not wait */
     state_snap *snap;     /* NULL: each runs the prompt itself */
     drafter_state *draft; /* NULL: begins empty */
@@ -41,7 +41,7 @@ struct sequence {
     request_progress progress; /* what will be published next */
     bool changed;              /* and has not been */
 
-    shared_prompt *shared; /* NULL with one choice */
+    shared_prompt *shared; /* NULL with one choice, and once this one has begun */
     seat *seat;            /* NULL while it waits */
     int32_t *tokens;       /* the slot's */
     int n_tokens, n_prompt;
@@ -72,6 +72,8 @@ status sequence_new(sequence **out, request *r, int choice, const workbench *w, 
 void sequence_free(sequence *s); /* before the request it is of */
 /* Gives the sequences of one request one new shared_prompt. */
 status sequence_share_prompt(sequence *list, error *e);
+/* This one has begun; the last frees what they share. */
+void sequence_leave_prompt(sequence *s);
 /* The choices that have not begun run the prompt themselves. */
 void sequence_drop_snapshot(shared_prompt *shared);
 

@@ -33,16 +33,16 @@ static void close_bench(bench *b)
     fixture_close(&b->f);
 }
 
-static request *add_sampled(bench *b, int n_prompt, sampler_params sampling)
+static request *add_choices(bench *b, int n_prompt, int n, sampler_params sampling)
 {
     error e;
     int32_t prompt[LONG];
-    sequence *s;
+    sequence *list, **end = &list;
     request *r;
     for (int i = 0; i < n_prompt; i++) prompt[i] = 300 + i * 7 % 3000;
     const request_params p = { .prompt = prompt,
                                .n_prompt = n_prompt,
-                               .n = 1,
+                               .n = n,
                                .sampling = sampling,
                                .max_tokens = OUTPUT,
                                .block = REQUEST_BLOCK_PLAIN,
@@ -52,14 +52,16 @@ static request *add_sampled(bench *b, int n_prompt, sampler_params sampling)
                                .call_open = -1,
                                .call_close = -1 };
     EXPECT_OK(request_new(&r, &p, NULL, &e), e);
-    EXPECT_OK(sequence_new(&s, r, 0, scheduler_bench(b->g), &e), e);
-    scheduler_add(b->g, s);
+    for (int i = 0; i < n; i++, end = &(*end)->next)
+        EXPECT_OK(sequence_new(end, r, i, scheduler_bench(b->g), &e), e);
+    if (n > 1) EXPECT_OK(sequence_share_prompt(list, &e), e);
+    scheduler_add(b->g, list);
     return r;
 }
 
 static request *add(bench *b, int n_prompt)
 {
-    return add_sampled(b, n_prompt, (sampler_params){ .top_p = 1, .repetition = 1 });
+    return add_choices(b, n_prompt, 1, (sampler_params){ .top_p = 1, .repetition = 1 });
 }
 
 static request_progress progress_of(request *r)
@@ -125,10 +127,30 @@ TEST(a_request_without_a_token_to_pick_fails)
     bench b;
     open_bench(&b, 1);
     const sampler_params sampling = { .temperature = 1, .top_p = 1, .repetition = 1e-38f };
-    request *r = add_sampled(&b, SHORT, sampling);
+    request *r = add_choices(&b, SHORT, 1, sampling);
     for (int i = 0; i < 4 * OUTPUT; i++) (void)scheduler_pass(b.g);
     EXPECT_INT(progress_of(r).finish, REQUEST_FAILED);
     EXPECT_STR(request_peek(r, 0).error, "sampling: no logit is a number that can be picked");
+    scheduler_cancel_all(b.g);
+    request_release(r);
+    close_bench(&b);
+}
+
+/* The state that choices begin from is let go of when all have begun: what they hold then is one
+ * page of the prompt together, and one each of their own. */
+TEST(choices_that_have_begun_keep_nothing_of_the_prompt)
+{
+    bench b;
+    open_bench(&b, 2);
+    const sampler_params sampling = { .temperature = 1, .top_p = 1, .repetition = 1, .seed = 3 };
+    request *r = add_choices(&b, KV_PAGE + SHORT, 2, sampling);
+    scheduler_stats s;
+    do {
+        EXPECT(scheduler_pass(b.g));
+        scheduler_get_stats(b.g, &s);
+    } while (s.generated_tokens < OUTPUT);
+    EXPECT_INT(s.running, 2);
+    EXPECT_INT(s.kv_pages_total - s.kv_pages_free, 3);
     scheduler_cancel_all(b.g);
     request_release(r);
     close_bench(&b);
