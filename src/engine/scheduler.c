@@ -713,6 +713,11 @@ static void settle_prefill(scheduler *g, sequence *s, const king_job *job)
 
 static void settle(scheduler *g, sequence *s, const king_job *job)
 {
+    if (job->bad_layer >= 0 && s->block > 1) {
+        state_commit(s->seat->state, 0);
+        s->broken = true;
+        return;
+    }
     if (job->bad_layer >= 0) {
         char text[128];
         snprintf(text, sizeof text, "layer %d: output at position %d is not finite", job->bad_layer,

@@ -103,7 +103,7 @@ static void offer_forced(sequence *s, int left)
 
 void speculate_offer(const speculate *p, sequence *s)
 {
-    const int asked = s->params->block, left = sequence_left(s);
+    const int asked = s->broken ? REQUEST_BLOCK_PLAIN : s->params->block, left = sequence_left(s);
     wager *w = &s->wager;
     w->fixed = asked != REQUEST_BLOCK_AUTO;
     w->limit = w->fixed ? asked : p->bench->draft ? p->bench->draft->block : 1;
@@ -113,6 +113,7 @@ void speculate_offer(const speculate *p, sequence *s)
     w->reserve = s->seat->dozing ? 0 : cost_append(p->cost, REQUEST_MAX_BLOCK);
     s->n_forced = w->sure = 0;
     s->copy_from = 0;
+    s->broken = false;
     if (w->fixed && w->limit == 1) return;
     offer_forced(s, left);
     if (w->part == WAGER_FORCED) return;

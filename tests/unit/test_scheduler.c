@@ -1,6 +1,8 @@
 /* Who gets the rows of a step: counted, not timed. */
+#include "engine/gbnf.h"
 #include "engine/scheduler.h"
 #include "model_fixture.h"
+#include "packkit.h"
 
 enum { CHUNK = 64, LONG = 1500, SHORT = 8, OUTPUT = 24 };
 
@@ -10,11 +12,11 @@ typedef struct bench {
     scheduler *g;
 } bench;
 
-static void open_bench(bench *b, int parallel)
+static void open_bench_of(bench *b, const char *king, const char *tokenizer, int parallel)
 {
     error e;
-    fixture_open(&b->f, (fixture_options){ .folder = NUGGET "king", .kv = KV_F16 });
-    EXPECT_OK(tokenizer_open(&b->t, NUGGET "king", &e), e);
+    fixture_open(&b->f, (fixture_options){ .folder = king, .kv = KV_F16 });
+    EXPECT_OK(tokenizer_open(&b->t, tokenizer, &e), e);
     const scheduler_options o = {
         .parts = { .king = b->f.k, .tokenizer = b->t, .compute = { .threads = 1 } },
         .context = 2048,
@@ -24,6 +26,11 @@ static void open_bench(bench *b, int parallel)
         .chunk = CHUNK
     };
     EXPECT_OK(scheduler_new(&b->g, &o, &e), e);
+}
+
+static void open_bench(bench *b, int parallel)
+{
+    open_bench_of(b, NUGGET "king", NUGGET "king", parallel);
 }
 
 static void close_bench(bench *b)
@@ -154,4 +161,68 @@ TEST(choices_that_have_begun_keep_nothing_of_the_prompt)
     scheduler_cancel_all(b.g);
     request_release(r);
     close_bench(&b);
+}
+
+/* ---- a draft that breaks the numbers ---- */
+
+#define TEXT "xlonlonlonlonlon"
+enum { LON = 265 }; /* the token of the tiny tokenizer; its row of the embedding is not finite */
+
+/* The only text that is allowed, written without LON; the ids go to `out`, their number is
+ * returned. */
+static int spell(scheduler *g, const tokmask_vocabulary *v, int block, int32_t *out)
+{
+    error e;
+    grammar *text;
+    sequence *s;
+    request *r;
+    static const int32_t prompt[] = { 65, 66, 67 }, stop[] = { 1 };
+    const sampler_bias never = { LON, -1000 };
+    request_params p = { .prompt = prompt,
+                         .n_prompt = 3,
+                         .n = 1,
+                         .sampling = { .top_p = 1, .repetition = 1, .bias = &never, .n_bias = 1 },
+                         .stop_ids = stop,
+                         .n_stop_ids = 1,
+                         .max_tokens = OUTPUT,
+                         .block = block,
+                         .top_logprobs = -1,
+                         .think_open = -1,
+                         .think_close = -1,
+                         .call_open = -1,
+                         .call_close = -1 };
+    EXPECT_OK(gbnf_compile(&text, STR("root ::= \"" TEXT "\""), false, &e), e);
+    EXPECT_OK(tokmask_new(&p.constraint, text, v, stop, 1, -1, &e), e);
+    EXPECT_OK(request_new(&r, &p, NULL, &e), e);
+    EXPECT_OK(sequence_new(&s, r, 0, scheduler_bench(g), &e), e);
+    scheduler_add(g, s);
+    while (scheduler_pass(g)) {}
+    const request_progress got = progress_of(r);
+    if (got.finish != REQUEST_STOP) FAIL("block %d: %s", block, request_peek(r, 0).error);
+    EXPECT_INT(got.usage.drafted > 0, block > 1);
+    memcpy(out, request_peek(r, 0).ids, (size_t)got.n_ids * sizeof *out);
+    request_release(r);
+    return got.n_ids;
+}
+
+/* Rows that are not finite because of a draft that nobody picks are no fault of the answer. */
+TEST(a_draft_that_breaks_is_taken_back)
+{
+    error e;
+    bench b;
+    tokmask_vocabulary *v;
+    int32_t plain[OUTPUT], drafted[OUTPUT];
+    const kit k = kit_new("qwen35-tiny-bf16");
+    const kit_change broken =
+        SET("language_model.model.embed_tokens.weight", LON * (64 / 2), INFINITY);
+    kit_tensor(&k, "model.safetensors", &broken);
+    open_bench_of(&b, k.folder, PACKS "qwen35-tiny-affine4", 1);
+    EXPECT(str_eq(tokenizer_bytes(b.t, LON), STR("lon")));
+    EXPECT_OK(tokmask_vocabulary_new(&v, b.t, tokenizer_vocab_size(b.t), NULL, 0, &e), e);
+    const int n = spell(b.g, v, REQUEST_BLOCK_PLAIN, plain);
+    EXPECT_INT(spell(b.g, v, 2, drafted), n);
+    for (int i = 0; i < n; i++) EXPECT_INT(drafted[i], plain[i]);
+    tokmask_vocabulary_free(v);
+    close_bench(&b);
+    kit_free(&k);
 }
