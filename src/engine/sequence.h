@@ -48,7 +48,7 @@ struct sequence {
     int prefill_end; /* rows below it are prefilled */
     int parting;     /* an earlier prompt had the same tokens up to here; 0: nothing to keep */
     bool ended;
-    bool broken; /* a row was not finite, perhaps of a draft: the next pass is one without */
+    bool broken;   /* a row was not finite, perhaps of a draft: the next pass is one without */
     bool fetching; /* it waits, or has waited, for a beginning that came from the disk */
 
     sampler sampler;

@@ -12,11 +12,11 @@ typedef struct bench {
     scheduler *g;
 } bench;
 
-static void open_bench_of(bench *b, const char *king, const char *tokenizer, int parallel)
+static void open_bench_of(bench *b, const char *folder, const char *text, int parallel)
 {
     error e;
-    fixture_open(&b->f, (fixture_options){ .folder = king, .kv = KV_F16 });
-    EXPECT_OK(tokenizer_open(&b->t, tokenizer, &e), e);
+    fixture_open(&b->f, (fixture_options){ .folder = folder, .kv = KV_F16 });
+    EXPECT_OK(tokenizer_open(&b->t, text, &e), e);
     const scheduler_options o = {
         .parts = { .king = b->f.k, .tokenizer = b->t, .compute = { .threads = 1 } },
         .context = 2048,
@@ -176,13 +176,13 @@ static int spell(scheduler *g, const tokmask_vocabulary *v, int block, int32_t *
     grammar *text;
     sequence *s;
     request *r;
-    static const int32_t prompt[] = { 65, 66, 67 }, stop[] = { 1 };
+    static const int32_t prompt[] = { 65, 66, 67 }, end[] = { 1 };
     const sampler_bias never = { LON, -1000 };
     request_params p = { .prompt = prompt,
                          .n_prompt = 3,
                          .n = 1,
                          .sampling = { .top_p = 1, .repetition = 1, .bias = &never, .n_bias = 1 },
-                         .stop_ids = stop,
+                         .stop_ids = end,
                          .n_stop_ids = 1,
                          .max_tokens = OUTPUT,
                          .block = block,
@@ -192,7 +192,7 @@ static int spell(scheduler *g, const tokmask_vocabulary *v, int block, int32_t *
                          .call_open = -1,
                          .call_close = -1 };
     EXPECT_OK(gbnf_compile(&text, STR("root ::= \"" TEXT "\""), false, &e), e);
-    EXPECT_OK(tokmask_new(&p.constraint, text, v, stop, 1, -1, &e), e);
+    EXPECT_OK(tokmask_new(&p.constraint, text, v, end, 1, -1, &e), e);
     EXPECT_OK(request_new(&r, &p, NULL, &e), e);
     EXPECT_OK(sequence_new(&s, r, 0, scheduler_bench(g), &e), e);
     scheduler_add(g, s);
