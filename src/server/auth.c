@@ -120,8 +120,10 @@ static bool has_key(const auth *a, const http_conn *c)
         bearer = str_trim(str_sub(bearer, 7, bearer.len));
     else bearer = (str){ 0 };
     bool found = false;
-    for (int i = 0; i < a->n_keys; i++)
-        found |= same_key(a->keys[i], own) | same_key(a->keys[i], bearer);
+    for (int i = 0; i < a->n_keys; i++) {
+        found |= same_key(a->keys[i], own);
+        found |= same_key(a->keys[i], bearer);
+    }
     return found; /* no key is empty */
 }
 
