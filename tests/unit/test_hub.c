@@ -432,6 +432,7 @@ TEST(an_interrupted_inspection_leaves_no_folder)
         _exit(127);
     }
     for (int i = 0; i < 3000 && glob(folders, 0, NULL, &found) != 0; i++) usleep(10000);
+    globfree(&found);
     usleep(100000);
     kill(pid, SIGINT);
     EXPECT_INT(waitpid(pid, &code, 0), pid);
